@@ -74,12 +74,17 @@ class StubNodes:
     snapshot: NodesSnapshot
 
 
-def nodes_of(where: Cluster, draining: frozenset[str] = frozenset()) -> NodesSnapshot:
-    """Return nodes that are alive and leased. Draining ones take no part in rounds."""
+def nodes_of(
+    where: Cluster, draining: frozenset[str] = frozenset(), leases: Mapping[str, str] | None = None
+) -> NodesSnapshot:
+    """Return nodes that are alive and leased. Draining ones take no part in rounds.
+
+    `leases`: lease ids by node, where they are not the usual ones.
+    """
     ids = [node.id for node in where.nodes]
     return NodesSnapshot(
         cluster=Cluster(tuple(node for node in where.nodes if node.id not in draining)),
-        leases={id: f"lease-{id}" for id in ids},
+        leases={id: (leases or {}).get(id, f"lease-{id}") for id in ids},
         alive=frozenset(ids),
         draining=draining,
         names={id: f"machine-{id}" for id in ids},

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -122,13 +122,12 @@ class SimulatedExecutor:
             self._train(now_s, seconds)
 
     def _lose_dead_nodes(self) -> None:
-        alive = self.history.world.nodes.snapshot.alive
-        dead = [slot for slot in self.used if slot.node_id not in alive]
-        for slot in dead:
+        for slot in [slot for slot in self.used if not self.history.is_there(slot)]:
             for where in (self.workers, self.leaving, self.runs):
                 where.pop(slot, None)
-            self.tell(Released(self.sequence, (slot,)))
-        self.group = tuple(slot for slot in self.group if slot.node_id in alive)
+            if slot not in self.desired:
+                self.tell(Released(self.sequence, (slot,)))
+        self.group = tuple(slot for slot in self.group if self.history.is_there(slot))
 
     def _end_run(self, slot: Slot) -> None:
         draw, known = self.history.draw, self.history.known.setdefault(self.job_id, set())
@@ -142,9 +141,9 @@ class SimulatedExecutor:
         self.tell(Released(self.sequence, (slot,)))
 
     def _train(self, now_s: float, seconds: float) -> None:
-        draw, alive = self.history.draw, self.history.world.nodes.snapshot.alive
+        draw = self.history.draw
         for slot in self.desired:
-            if slot.node_id in alive and slot not in self.used:
+            if self.history.is_there(slot) and slot not in self.used:
                 self.workers[slot] = now_s + draw.choice((1, 2, 5))
         if all(self.workers.get(slot, now_s + 1) <= now_s for slot in self.desired):
             for slot in [slot for slot in self.workers if slot not in self.desired]:
@@ -172,6 +171,7 @@ class History:
         self.crash_in: int | None = None  # writes and commands until the service dies
         self.world = World(folder, nodes, planner=self.make())
         self.base = self.world.all
+        self.lost: Counter[str] = Counter()  # how often each node was lost; each time its lease is another one
         self.world.executors = self
         self.world.store.close()
         self._open()
@@ -179,6 +179,10 @@ class History:
     @property
     def now_s(self) -> float:
         return self.world.clock.now_s
+
+    def is_there(self, slot: Slot) -> bool:
+        """Return whether a worker can be in a slot: its node is alive, and under the slot's lease."""
+        return self.world.nodes.snapshot.leases.get(slot.node_id) == slot.lease_id
 
     # --- the service ----------------------------------------------------------------------------------------
 
@@ -333,8 +337,10 @@ class History:
         self._have_nodes([here.get(node.id) or replace(node, gpus=sizes[node.id]) for node in self.base.nodes])
 
     def _have_nodes(self, nodes: Sequence[Node], draining: frozenset[str] = frozenset()) -> None:
+        self.lost.update(self.world.all.by_id.keys() - {node.id for node in nodes})
         self.world.all = Cluster(tuple(nodes))
-        self.world.nodes.snapshot = nodes_of(self.world.all, draining)
+        leases = {id: f"lease-{id}-{count}" for id, count in self.lost.items()}
+        self.world.nodes.snapshot = nodes_of(self.world.all, draining, leases)
 
     # --- the end --------------------------------------------------------------------------------------------
 
