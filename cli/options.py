@@ -12,10 +12,12 @@ OPTIONS = {
     "interval_s": "--round-interval",
     "jobs": "--jobs",
     "jobs_per_hour": "--rate",
+    "mean_up_s": "--node-mtbf",
     "noise": "--noise",
     "policy": "--policy",
     "profiles": "--profiles",
     "profiling_s": "--profiling-cost",
+    "repair_s": "--node-repair",
     "trace": "--trace",
 }
 _POLICY_OPTION = re.compile(r"policy \w+: ")

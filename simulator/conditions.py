@@ -55,7 +55,7 @@ class Conditions:
 
     def __post_init__(self) -> None:
         if not 0 <= self.profiling_s < math.inf:
-            raise ValueError(f"profiling_cost: {self.profiling_s} must be 0 seconds or more")
+            raise ValueError(f"profiling_s: {self.profiling_s} must be 0 seconds or more")
 
     def about(self) -> dict[str, Any]:
         """Return what identifies a run, as JSON values. What was not asked for is left out."""

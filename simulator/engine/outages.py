@@ -31,9 +31,9 @@ class Failures:
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.mean_up_s) and self.mean_up_s > 0):
-            raise ValueError(f"mean_up_s: {self.mean_up_s} must be more than 0 seconds")
+            raise ValueError(f"mean_up_s: {self.mean_up_s} must be more than 0 seconds, and finite")
         if not (math.isfinite(self.repair_s) and self.repair_s >= 0):
-            raise ValueError(f"repair_s: {self.repair_s} must be 0 seconds or more")
+            raise ValueError(f"repair_s: {self.repair_s} must be 0 seconds or more, and finite")
 
     def changes(self, cluster: Cluster) -> Changes:
         """Return all changes of a cluster's nodes, in order of time."""
