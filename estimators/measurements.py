@@ -197,8 +197,8 @@ class Measurements:
         """Return these with what only `other` has measured: GPU types, and rows of those that both know."""
         if not self.profiles:
             return other
-        both = self.profiles.keys() & other.profiles.keys()
-        missing = other.profiles.keys() - both
+        both = [t for t in self.profiles if t in other.profiles]  # no sets, whose order differs between processes
+        missing = [t for t in other.profiles if t not in self.profiles]
         profiles = {t: self.profiles[t].completed_by(other.profiles[t]) for t in both}
         return replace(
             self,

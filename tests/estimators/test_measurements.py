@@ -36,6 +36,19 @@ REPORT = Report(
 MEASURED = Measurements().with_info(READY.info).with_rows("t4", ROWS).with_report(REPORT)
 
 
+def test_what_is_stored_has_gpu_types_in_the_order_in_which_they_were_measured() -> None:
+    def of(types: list[str]) -> Measurements:
+        found = Measurements()
+        for gpu_type in types:
+            found = found.with_rows(gpu_type, ROWS)
+        return found
+
+    types = [f"type-{i}" for i in range(8)]
+    found = of(types[:2]).completed_by(of(types))
+    stored = json.loads(found.to_json())
+    assert list(stored["profiles"]) == list(stored["largest_local_bsz"]) == [*types[2:], *types[:2]]
+
+
 def test_a_model_needs_the_initial_batch_size() -> None:
     alone = Measurements().with_rows("t4", ROWS)
     assert alone.job_model(TrainingConfig(), {"*": 1}) is None
