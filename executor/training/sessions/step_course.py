@@ -93,7 +93,7 @@ class StepCourse:
         step.since_step += 1
         if step.asked:
             if self.gradients.backwards:
-                position.per_step = step.since_step
+                position.count_step_of(step.since_step)
             step.since_step = 0
         elif self.gradients.backwards:
             step.unstepped = True

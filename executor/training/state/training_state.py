@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from .prepared import Prepared, Stateful
 
 FORMAT = 2
+MOST_RESTS = 2  # steps of fewer batches in a row: an epoch may end with one, and the next one begin with one
 
 
 @dataclass
@@ -45,6 +46,7 @@ class Position:
     epochs_done: float = 0.0  # epochs of progress before the running pass
     script_steps: float = 0.0  # progress in steps of the script
     per_step: int = 1  # batches of the script to a step of its own
+    shorter: int = 0  # its steps of fewer batches than that, one after the other
     shown: int = -1  # the last number that `epochs` or `steps` gave
     again: bool = False  # whether the script had been given it before
     begun: bool = False  # whether the pass or step of that number is under way
@@ -64,6 +66,12 @@ class Position:
     def load(self, state: dict[str, Any]) -> None:
         for name, value in state.items():
             setattr(self, name, value)
+
+    def count_step_of(self, batches: int) -> None:
+        """Take note of how many batches the script made a step of. A few of less are rests at an epoch's ends."""
+        self.shorter = self.shorter + 1 if batches < self.per_step else 0
+        if batches > self.per_step or self.shorter > MOST_RESTS:
+            self.per_step, self.shorter = batches, 0
 
 
 @dataclass
