@@ -241,7 +241,7 @@ def details(job: JobDetails) -> RenderableType:
     table.add_column(overflow="fold")
     rows: list[tuple[str, str]] = [
         ("job", job["id"]),
-        ("status", job["status"] + (f": {job['reason']}" if job["reason"] else "")),
+        ("status", _status(job)),
         ("script", " ".join([job["spec"]["script"], *job["spec"].get("args", [])])),
         ("GPUs", where(job) + (f" on {', '.join(_on_nodes(job))}" if job["nodes"] else "")),
         ("batch size", _batch(job)),
@@ -273,6 +273,12 @@ def details(job: JobDetails) -> RenderableType:
     if job.get("traceback"):
         parts += [Text("\ntraceback of the script's last error", "bold"), Text(job["traceback"])]
     return Group(*parts)
+
+
+def _status(job: JobRow) -> str:
+    """Format the status with its reason, which may begin with the same word."""
+    status, reason = job["status"], job["reason"]
+    return reason if reason.startswith(status) else f"{status}: {reason}" if reason else status
 
 
 def _on_nodes(job: JobDetails) -> list[str]:

@@ -69,7 +69,7 @@ def up(
     running = ClusterRecord.load(settings.state_dir)
     if running is not None and running.started and running.alive:
         raise LocalClusterError(
-            f"a cluster of {len(running.nodes)} emulated nodes runs already; end it with `coadapt down`"
+            f"a cluster of {_nodes(len(running.nodes))} runs already; end it with `coadapt down`"
         )
     if running is not None and running.started:
         end_processes(running)  # what a cluster whose head died has left behind
@@ -80,7 +80,7 @@ def up(
         record = replace(record, address=Client.address_of(record))
     else:
         _ray_command()  # before anything is said or made
-        tell(f"starting Ray with {len(nodes)} emulated nodes")
+        tell(f"starting Ray with {_nodes(len(nodes))}")
         record = _start_cluster(nodes, Path(settings.state_dir))
     record.save(settings.state_dir)
     try:
@@ -126,6 +126,10 @@ def cluster(emulate: str, *, settings: Settings | None = None) -> Iterator[Clien
     finally:
         if own is not None:
             shutil.rmtree(own, ignore_errors=True)
+
+
+def _nodes(count: int) -> str:
+    return f"{count} emulated node{'s' * (count > 1)}"
 
 
 # --- processes --------------------------------------------------------------------------------------------

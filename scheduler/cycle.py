@@ -7,10 +7,12 @@ Executors' events and users' verbs come in between, also while a policy plans: t
 from __future__ import annotations
 
 import threading
+import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import Path
 
 from ..core.events import EventKind
 from ..core.job import JobSpec, Phase
@@ -105,6 +107,7 @@ class SchedulingCycle:
         self._again_s: float | None = None  # wall seconds at which the policy wants to be asked again
         self._number = 0
         self._stopped = False
+        self.unplanned: str | None = None  # why the policy did not plan the last round; None: it did
         self.rounds = 0
         self.last_round: RoundDone | None = None
         self.lock = threading.RLock()
@@ -195,12 +198,26 @@ class SchedulingCycle:
     def _plan(self, round: Round) -> Plan | None:
         try:
             plan = self._policy.plan(round)
+        except Exception as error:
+            self._no_plan(_with_line(error))
+            return None
+        try:
             check_plan(plan, round)
         except Exception as error:
-            # What was wanted before stays wanted, and the next round tries again.
-            self._log(None, f"the policy did not plan round {self.rounds + 1}: {type(error).__name__}: {error}")
+            self._no_plan(_in_words(error))
             return None
+        self.unplanned = None
         return plan
+
+    def _no_plan(self, why: str) -> None:
+        """Log why a round has no plan, once if the next rounds fail alike.
+
+        What was wanted before stays wanted, and the next round tries again.
+        """
+        told = f"the policy did not plan round {self.rounds + 1}: {why}"
+        if told != self.unplanned:
+            self._log(None, told)
+        self.unplanned = told
 
     def _place(self, snapshot: Snapshot, plan: Plan, nodes: NodesSnapshot, seconds: float) -> None:
         if plan.again_s is not None and plan.again_s > snapshot.round.now:  # else it has been asked by now
@@ -373,10 +390,20 @@ class SchedulingCycle:
             self._failed(job_id, error)
 
     def _failed(self, job_id: str | None, error: Exception) -> None:
-        self._log(job_id, str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}")
+        self._log(job_id, _in_words(error))
 
     def _log(self, job_id: str | None, text: str) -> None:
         self._store.log(Event(EventKind.ERROR, self._clock.wall_s(), job_id, {"text": text}))
+
+
+def _in_words(error: Exception) -> str:
+    return str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
+
+
+def _with_line(error: Exception) -> str:
+    """Return an error of a policy in words, with the line that raised it."""
+    raised = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{type(error).__name__}: {error} ({Path(raised.filename).name}, line {raised.lineno})"
 
 
 def _on_machines(job: JobRecord, slots: Sequence[Slot], nodes: NodesSnapshot) -> JobRecord:

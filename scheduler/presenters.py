@@ -168,12 +168,14 @@ def cluster_view(
     plan: Plan | None,
     *,
     compiling: bool = False,
+    unplanned: str | None = None,
     events: Iterable[Event] = (),
     phases: Mapping[str, PhaseRow] | None = None,
 ) -> ClusterView:
     """Return what `coadapt cluster` shows: every usable node with what runs on it.
 
     compiling: whether the first round waits for its kernels.
+    unplanned: why the last round has no plan; None: it has one.
     events: the newest that are of no job, oldest first.
     phases: how long each phase of the last rounds took; None before the first.
     """
@@ -185,7 +187,9 @@ def cluster_view(
     notes = [note.text for note in plan.notes] if plan else []
     if compiling:
         notes.append(f"{COMPILING}; the first round waits for it")
-    notes += [f"node {node[:8]} is draining and gets no work" for node in sorted(snapshot.draining)]
+    if unplanned is not None:
+        notes.append(f"{unplanned}; jobs keep what they have")
+    notes += [f"node {node[:12]} is draining and gets no work" for node in sorted(snapshot.draining)]
     return ClusterView(
         nodes=nodes,
         policy=settings.policy,
@@ -272,8 +276,8 @@ def why_not_in_round(job: JobRecord, cluster: Cluster) -> str:
     if not job.active:
         was = "was" if job.phase is Phase.CANCELLED else f"has {job.phase.value}:"
         return f"{job.id} {was} {job.state.reason}; `coadapt describe {job.id}` tells what it had"
-    why = _reason(job, cluster) or "it takes part in the next round"
-    return f"{job.id} is {job.phase.value}: {why}"
+    why, status = _reason(job, cluster) or "it takes part in the next round", status_of(job).value
+    return f"{job.id} is {why}" if why.startswith(status) else f"{job.id} is {status}: {why}"
 
 
 def explanation_outside_round(job: JobRecord, cluster: Cluster) -> dict[str, Any]:

@@ -415,7 +415,7 @@ def _requeue(job: JobRecord, reason: str, now: float) -> JobRecord:
     if job.phase is not Phase.RUNNING or job.held or job.target:
         return job
     evicted = job.stopped is Stopped.EVICTED
-    state = advance(job.state, Phase.QUEUED, now, "evicted: other jobs have its GPUs" if evicted else reason)
+    state = advance(job.state, Phase.QUEUED, now, "other jobs have its GPUs" if evicted else reason)
     return replace(job, state=replace(state, evictions=state.evictions + evicted), group=())
 
 

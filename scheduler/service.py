@@ -154,6 +154,7 @@ class SchedulerService:
                 self._cycle.rounds,
                 last.plan if last else None,
                 compiling=self.compiling(),
+                unplanned=self._cycle.unplanned,
                 events=self._store.cluster_events(),
                 phases=self._cycle.phase_times.rows(),
             )

@@ -369,7 +369,7 @@ def test_a_job_is_described_with_its_gpus_on_each_node() -> None:
     held = (Slot("n1", "l", (1,), "t4"), Slot("n0", "l", (0,), "t4"), Slot("n0", "l", (3,), "t4"))
     run = ProfileRun("t4", Slot("n0", "l", (2,), "t4"), started_s=1.0)
     spec = JobSpec(name="a", script="train.py")
-    job = JobRecord("a-1", 1, spec, JobState(Phase.RUNNING, 0.0), target=held, held=held, profiles=(run,))
+    job = JobRecord("a-1", 1, spec, JobState(Phase.RUNNING), target=held, held=held, profiles=(run,))
     details = job_details(job, [])
     assert details["devices"] == {"n0": [0, 2, 3], "n1": [1]}
     with (console := Console(width=200)).capture() as shown:

@@ -36,7 +36,7 @@ def test_the_policy_of_the_guide_runs_and_explains_itself() -> None:
     plan = policy.plan(round)
     assert set(plan.placements) == {"small"}
     told = policy.explain("large", round, plan).sentences
-    assert "It asks for 4 GPUs; jobs that ask for fewer come first." in told
+    assert "Jobs that ask for fewer GPUs come first. It asks for 4." in told
 
 
 def test_a_policy_that_orders_jobs_says_by_its_own_traits_whether_it_stops_them() -> None:

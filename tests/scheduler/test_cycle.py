@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import sqlite3
 from functools import partial
 from pathlib import Path
@@ -298,7 +299,7 @@ ONE_TYPE = {
         ? sent assign a nothing
         left a
         ? a queued
-        ? a because evicted: other jobs have its GPUs
+        ? a because other jobs have its GPUs
         ? a counts evictions 1
         go
         ? sent assign b 4xt4
@@ -779,8 +780,20 @@ def test_a_policy_that_raises_is_told_in_the_log(tmp_path: Path) -> None:
     world = World(tmp_path, "1x t4:4")
     world.play(RUNS + "break policy\nwish a t4-000:4\ngo")
     (told,) = [event for event in world.store.events() if event.kind is EventKind.ERROR]
-    assert str(told.data["text"]).endswith("RuntimeError: cannot plan")
+    assert re.search(r"RuntimeError: cannot plan \(cycles.py, line \d+\)$", str(told.data["text"]))
     assert told.job_id is None
+
+
+def test_rounds_that_fail_alike_are_told_once_and_the_cluster_knows_until_one_is_planned(tmp_path: Path) -> None:
+    policy = Nonsense()
+    world = World(tmp_path, "1x t4:4", planner=policy)
+    world.play("submit a unprofiled\ngo")
+    policy.instead = [None, None]
+    world.play("after 61\ngo 1\nafter 61\ngo 1")
+    (told,) = [event.data["text"] for event in world.store.events() if event.kind is EventKind.ERROR]
+    assert world.cycle.unplanned == told
+    world.play("after 61\ngo 1")
+    assert world.cycle.unplanned is None
 
 
 class Nonsense(WishingPolicy):

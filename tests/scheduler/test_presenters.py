@@ -187,6 +187,16 @@ def test_an_ended_job_is_explained_by_its_end() -> None:
     assert why_not_in_round(ended, Cluster(())).startswith("j-1 was cancelled by the user; ")
 
 
+def test_a_job_outside_the_round_is_told_in_the_words_of_list() -> None:
+    cluster = Cluster((Node("n1", "t4", 4),))
+    waits = job()
+    assert why_not_in_round(waits, cluster) == "j-1 is waiting: it takes part in the next round"
+    of_pool = replace(waits, spec=waits.spec.model_copy(update={"pool": "lab"}))
+    assert why_not_in_round(of_pool, cluster) == "j-1 is waiting for pool lab, which has no nodes now"
+    measured = replace(waits, state=replace(waits.state, phase=Phase.PROFILING), profiles=(ProfileRun("t4"),))
+    assert why_not_in_round(measured, cluster) == "j-1 is waiting: to be measured on t4"
+
+
 def test_a_job_outside_the_round_has_a_code_for_what_it_does() -> None:
     cluster = Cluster((Node("n1", "t4", 4),))
 
@@ -232,6 +242,11 @@ def test_the_cluster_shows_that_the_first_round_waits_for_the_solver() -> None:
     assert cluster_view(NodesSnapshot(), [], Settings(), 0, None)["notes"] == []
 
 
+def test_the_cluster_shows_that_the_last_round_has_no_plan() -> None:
+    (note,) = cluster_view(NodesSnapshot(), [], Settings(), 3, None, unplanned="the policy did not plan")["notes"]
+    assert note == "the policy did not plan; jobs keep what they have"
+
+
 def test_the_cluster_shows_what_happened_to_no_job() -> None:
     event = Event(EventKind.ERROR, 7.0, None, {"text": "the policy did not plan round 3: no"})
     (told,) = cluster_view(NodesSnapshot(), [], Settings(), 3, None, events=[event])["events"]
@@ -263,11 +278,11 @@ def test_a_job_that_has_ended_since_the_last_round_is_explained_by_its_end(tmp_p
 def test_a_job_whose_gpu_types_have_left_says_what_it_waits_for(tmp_path: Path) -> None:
     world = World(tmp_path, "1x t4:2, 1x a100:1", planner=PerPool(partial(make_policy, "fifo")))
     world.play("submit q types=t4 unprofiled\nsubmit p types=t4\ngo\nruns q\nnodes 1x a100:1\ngo")
-    for name, phase in (("q", "queued"), ("p", "profiling")):
+    for name in ("q", "p"):
         found = told(world, name)
         assert (found["decision"], found["reason"]) == ("waiting", "no_gpu_type")
         why = "waiting for GPU type t4; the cluster has a100"
-        assert found["lines"] == [f"{name}-{world.job(name).number} is {phase}: {why}"]
+        assert found["lines"] == [f"{name}-{world.job(name).number} is {why}"]
         assert (rows_of(world)[name]["reason"], rows_of(world)[name]["wait_reason"]) == (why, "no_gpu_type")
 
 

@@ -253,7 +253,7 @@ def test_a_job_whose_gpus_went_to_others_was_evicted_and_its_time_in_the_queue_i
     assert [(event.kind, event.data["text"]) for event in left.events] == [
         ("evicted", "training left 2xt4: evicted, other jobs get them")
     ]
-    assert (left.job.state.reason, counts(left.job)) == ("evicted: other jobs have its GPUs", {"evictions": 1})
+    assert (left.job.state.reason, counts(left.job)) == ("other jobs have its GPUs", {"evictions": 1})
     back = claim(left.job, (C,), 200.0).job
     back_again = react(back, Running(back.sequence, (C,), warm=False, pause_s=195.5), 206.0)
     assert said(back_again) == ["runs on 1xt4 on 1 node, after it was evicted for 195.50 s"]

@@ -50,7 +50,7 @@ def test_a_job_is_called_what_it_is_doing() -> None:
 
 def test_a_job_whose_gpus_went_to_others_is_evicted_and_starts_again() -> None:
     evicted = stopped(Stopped.EVICTED)
-    assert told(evicted) == ("evicted", "evicted: other jobs have its GPUs")
+    assert told(evicted) == ("evicted", "other jobs have its GPUs")
     assert told(claim(evicted, (B,), 9.0).job) == ("starting", "starts on 1xt4")
     assert told(stopped(Stopped.DOWN))[0] == "waiting"
 
