@@ -9,6 +9,7 @@ OPTIONS = {
     "cluster": "--cluster",
     "early_s": "--early",
     "emulate": "--emulate",
+    "format": "--format",
     "interval_s": "--round-interval",
     "jobs": "--jobs",
     "jobs_per_hour": "--rate",

@@ -78,5 +78,6 @@ def _engine_of(run: Simulation, job: str) -> Engine:
             return engine
     ids = [id for engine in run.engines for id in engine.world.workload.ids]
     near = get_close_matches(job, ids, 1)
-    hint = f"; did you mean {near[0]}?" if near else f"; its {len(ids)} jobs are {', '.join(ids[:3])}, …"
+    listed = ", ".join([*ids[:3], *(["…"] if len(ids) > 3 else [])])
+    hint = f"; did you mean {near[0]}?" if near else f"; its {len(ids)} jobs are {listed}"
     raise ValueError(f"--explain: the trace has no job {job!r}{hint}")

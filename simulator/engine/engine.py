@@ -137,10 +137,11 @@ class Engine:
         total = len(self.world.workload)
         waits = len(self._active) and not self._jobs.gpus[self._active].any()
         if self._next >= total and waits and not self._down and self.asked_again_s() == np.inf:
-            waiting = [self.world.workload.ids[i] for i in self._active[:3]]
+            ids = self.world.workload.ids
+            waiting = ", ".join(f"{ids[i]} (asks for {self._asked[i]} GPUs)" for i in self._active[:3])
             raise Stuck(
-                f"no job runs and none is to come, but {len(self._active)} wait, first {', '.join(waiting)}: "
-                "they ask for more than the cluster has, or the policy gives them nothing"
+                f"no job runs under {name_of(self.policy)} and none is to come; waiting: {len(self._active)}, "
+                f"first {waiting}; the cluster has fewer GPUs of one type, or the policy gives them none"
             )
 
     @property

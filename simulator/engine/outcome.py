@@ -62,7 +62,7 @@ class Outcome:
     @property
     def queueing_s(self) -> np.ndarray:
         """Seconds for which a job was active without GPUs."""
-        return self.jct_s - self.held_s
+        return np.maximum(self.jct_s - self.held_s, 0.0)  # a difference of equal times may round below 0
 
     @property
     def makespan_s(self) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from numbers import Integral
 
 from ...core.cluster import Cluster
 from ...core.placement import Placement
@@ -53,6 +54,9 @@ class PlanLedger:
                     now_s, f"job {job} gets {placement.gpus} {placement.gpu_type} GPUs ({where}), which is no "
                     "configuration of the plan"
                 )  # fmt: skip
+            for share in placement.shares:
+                if not isinstance(share.gpus, Integral):
+                    raise self.bad(now_s, f"job {job} gets {share.gpus} GPUs of node {share.node_id}")
             try:
                 self._ledger.take(job, placement)
             except ValueError as error:

@@ -93,7 +93,15 @@ def test_a_policy_that_raises_is_one_sentence_and_its_traceback_is_shown_on_requ
         (["--cluster", "1x h100:8"], "was not measured on GPU type 'h100'"),
         (["--cluster", "1x t4:4@a, 1x t4:4@b"], "names no pool; the cluster has a, b"),
         (["--noise", "-0.1"], "--noise: -0.1 must be"),
-        (["--jobs", "40", "--policy", "fifo", "--cluster", "1x t4:4"], "they ask for more than the cluster has"),
+        (
+            ["--jobs", "40", "--policy", "fifo", "--cluster", "1x t4:4"],
+            "no job runs under fifo and none is to come",
+        ),
+        (["--jobs", "40", "--policy", "fifo", "--cluster", "1x t4:4"], "(asks for 8 GPUs)"),
+        (
+            ["--trace", __file__, "--format", "xml"],
+            "coadapt: --format: 'xml' is unknown; accepted: gavel, ",
+        ),
     ],
 )
 def test_a_bad_option_is_one_sentence(arguments: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:

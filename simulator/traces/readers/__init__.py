@@ -34,9 +34,7 @@ def read_trace(path: Path, format: str | None = None) -> Workload:
     if format == "gavel":
         return gavel.read(path)
     if format not in FORMATS:
-        raise ValueError(
-            f"trace: format {format!r} is unknown; accepted: gavel, jsonl, {', '.join(sorted(FORMATS))}"
-        )
+        raise ValueError(f"format: {format!r} is unknown; accepted: gavel, jsonl, {', '.join(sorted(FORMATS))}")
     return FORMATS[format][0](path)
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from coadapt.core.cluster import Cluster, Node
@@ -33,7 +35,7 @@ def gives(**placements: Placement) -> Callable[[Round], Plan]:
     return lambda round: Plan(placements)
 
 
-def on(node: str, gpus: int, gpu_type: str = "t4", **more: float) -> Placement:
+def on(node: str, gpus: Any, gpu_type: str = "t4", **more: float) -> Placement:
     return Placement(gpu_type, (NodeShare(node, gpus, **more),))
 
 
@@ -60,6 +62,7 @@ GOOD = gives(a=on("n1", 2), b=on("n1", 2))
         ),
         (gives(a=on("n9", 1)), "n9 is no node with t4 GPUs"),
         (gives(a=on("n3", 1)), "n3 is no node with t4 GPUs"),
+        (gives(a=on("n1", math.nan)), "job a gets nan GPUs of node n1"),
         (gives(a=Placement("t4", ())), "job a gets a placement on no node"),
         (gives(nobody=on("n1", 1)), "job 'nobody' gets GPUs and is not in the round"),
         (gives(late=on("n1", 1)), "job 'late' gets GPUs and is not in the round"),
