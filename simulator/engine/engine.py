@@ -13,7 +13,7 @@ from ...core.placement import Placement
 from ...policies.contract.round import JobColumns, JobView, Plan, Planner, Round
 from ...policies.registry import name_of
 from ...policies.warm_up import stopwatch
-from ..jobs.world import World
+from ..jobs.world import BadJob, World
 from ..traces.tables import Floats
 from ..traces.workload import Ints
 from .errors import PolicyFailed, Stuck
@@ -422,6 +422,8 @@ def _asked(policy: Planner, round: Round) -> tuple[Plan, float]:
     try:
         with stopwatch() as took_s:
             plan = policy.plan(round)
+    except BadJob:
+        raise  # the trace is wrong, and not the policy
     except Exception as error:
         what = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
         raise PolicyFailed(f"{told}: {what}") from error

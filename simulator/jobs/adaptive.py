@@ -19,7 +19,7 @@ from ..traces.workload import Ints, Workload
 from .applications import Application
 from .step_times import Shape, StepTime
 from .told_models import ToldModels
-from .world import Motion
+from .world import BadJob, Motion
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ class AdaptiveWorld:
         self._specs: dict[tuple[Application, Adaptivity, int, int, int, bool], JobSpec] = {}
 
     def spec(self, job: int) -> JobSpec:
-        """Return what the job's user wrote. Raise ValueError for a job that cannot be."""
+        """Return what the job's user wrote. Raise BadJob for a job that cannot be."""
         application, adaptivity = self.applications[job], self.workload.adaptivity[job]
         adapts = adaptivity is Adaptivity.ADAPTIVE
         asked = 0 if adapts else int(self.workload.gpus[job])
@@ -110,7 +110,7 @@ class AdaptiveWorld:
                 self._specs[key] = _spec(*key)
             except ValidationError as error:
                 told = error.errors()[0]["msg"].removeprefix("Value error, ")
-                raise ValueError(f"trace: job {self.workload.ids[job]}: {told}") from None
+                raise BadJob(f"trace: job {self.workload.ids[job]}: {told}") from None
         return self._specs[key]
 
     def pause_s(self, job: int, old: Placement | None, new: Placement, left_s: float, first: bool) -> float:

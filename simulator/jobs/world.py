@@ -13,6 +13,10 @@ from ..traces.workload import Ints, Workload
 from .told import Told
 
 
+class BadJob(ValueError):
+    """A job of the trace cannot be; the message names it. It is found when a policy first asks for the job."""
+
+
 @dataclass(frozen=True)
 class Motion:
     """How a job moves until something changes.
