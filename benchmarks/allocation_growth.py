@@ -90,7 +90,7 @@ class Allocation:
         began = time.perf_counter()
         fresh = ChoiceProgram(usage, capacity, self.arrays.type_index, self.arrays.gpus.astype(float))
         for ids, gain, allowed in rows:
-            fresh.put(ids, gain, allowed)
+            fresh.upsert(ids, gain, allowed)
         fresh.solve(self.order, self.gap)
         return time.perf_counter() - began
 
@@ -115,9 +115,9 @@ class Allocation:
         began = time.perf_counter()
         if count:
             self.program.remove(replaced)
-            self.program.put(ids, gain, allowed)
-            self.program.weigh(ids, nothing, np.ones(count))
-            self.program.stay(ids, nowhere, nothing)
+            self.program.upsert(ids, gain, allowed)
+            self.program.set_weights(ids, nothing, np.ones(count))
+            self.program.set_incumbents(ids, nowhere, nothing)
         changes_s = time.perf_counter() - began
         lp_s = without_searches(self.program, order, self.gap)
         began = time.perf_counter()

@@ -138,7 +138,7 @@ class Compared:
 
         def anew(memory: Memory) -> ChoiceSolution:
             fresh = ChoiceProgram(program.usage, program.capacity, program._order.group, program._order.size)
-            fresh.put(order, gain, allowed)
+            fresh.upsert(order, gain, allowed)
             fresh._memory = memory
             return fresh.solve(order, GAP, time_limit_s=0.0)
 

@@ -121,9 +121,9 @@ def after_changes(instance: Instance, gap: float) -> ChoiceSolution:
     program.solve(instance.ids[1::2], gap)
     program.set_capacity(instance.capacity)
     instance.put(program, np.arange(0, len(instance.value), 2))
-    program.weigh(instance.ids[:1], instance.offset[:1], 1.01 * instance.scale[:1])
+    program.set_weights(instance.ids[:1], instance.offset[:1], 1.01 * instance.scale[:1])
     program.solve(instance.ids, gap)
-    program.weigh(instance.ids[:1], instance.offset[:1], instance.scale[:1])
+    program.set_weights(instance.ids[:1], instance.offset[:1], instance.scale[:1])
     return program.solve(instance.ids, gap)
 
 

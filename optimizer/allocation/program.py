@@ -48,9 +48,9 @@ class _Solved:
 class ChoiceProgram:
     """A multiple-choice knapsack with several limits: each row picks at most one column, and all picks fit.
 
-    It maximises the sum of the rows' gains. A row gains offset + scale * value in a column. `put` gives values and
-    `weigh` the other two. `stay` gives a row a gain of its own in one column. A change takes time only for the
-    rows that it changes.
+    It maximises the sum of the rows' gains. A row gains offset + scale * value in a column. `upsert` gives values
+    and `set_weights` the other two. `set_incumbents` gives a row a gain of its own in one column. A change takes
+    time only for the rows that it changes.
 
     `solve` finds prices of the limits that minimise the Lagrangian bound. The options that are best at these
     prices are the optimum, except for a few rows. These are rounded (`rounding.py`). If few options are left,
@@ -58,7 +58,7 @@ class ChoiceProgram:
 
     Args:
         usage: (limits, columns) what each column takes of each limit. It is (kinds, limits, columns) if it depends
-            on the kind of the row, which `put` gives. So a team's quota is a limit that only its rows use.
+            on the kind of the row, which `upsert` gives. So a team's quota is a limit that only its rows use.
         capacity: (limits,).
         groups: (columns,) the group of each column (its GPU type); by default its first limit.
         size: (columns,) how large each is within its group (its GPUs); by default all it uses.
@@ -119,7 +119,7 @@ class ChoiceProgram:
         finally:
             self._lock.release()
 
-    def put(
+    def upsert(
         self,
         ids: Sequence[str],
         value: Floats,
@@ -159,7 +159,7 @@ class ChoiceProgram:
             raise ValueError(f"{where}: is {found}, not a finite number below {LARGEST:g}, where it is allowed")
         with self._alone("changed"):
             self._solved = None
-            self._rows.put(ids, flat, value, required, kind, self._chain)
+            self._rows.upsert(ids, flat, value, required, kind, self._chain)
 
     def remove(self, ids: Sequence[str]) -> None:
         """Remove rows."""
@@ -168,7 +168,7 @@ class ChoiceProgram:
             self._solved = None
             self._rows.remove(ids)
 
-    def weigh(self, ids: Sequence[str], offset: Floats, scale: Floats) -> None:
+    def set_weights(self, ids: Sequence[str], offset: Floats, scale: Floats) -> None:
         """Set the rows' gains to offset + scale * value, for scale > 0."""
         _checked_shapes((len(ids),), offset=offset, scale=scale)
         if not ((np.abs(offset) < LARGEST).all() and (scale < LARGEST).all() and (scale > 0).all()):
@@ -177,7 +177,7 @@ class ChoiceProgram:
             if self._rows.change(self._rows.slots(ids), offset=offset, scale=scale):
                 self._solved = None
 
-    def stay(self, ids: Sequence[str], column: Ints, gain: Floats) -> None:
+    def set_incumbents(self, ids: Sequence[str], column: Ints, gain: Floats) -> None:
         """Let each row gain `gain` in a column of its own (-1: none), if its value there does not gain more."""
         _checked_shapes((len(ids),), column=column, gain=gain)
         columns = self._limits.usage.shape[2]
@@ -186,7 +186,7 @@ class ChoiceProgram:
         if not (np.abs(gain[column >= 0]) < LARGEST).all():
             raise ValueError(f"gain: must be finite, and below {LARGEST:g} in size")
         with self._alone("changed"):
-            if self._rows.stay(self._rows.slots(ids), column, gain):
+            if self._rows.set_incumbents(self._rows.slots(ids), column, gain):
                 self._solved = None
 
     def set_capacity(self, capacity: Floats) -> None:
@@ -196,7 +196,7 @@ class ChoiceProgram:
     def set_limits(self, usage: Floats, capacity: Floats) -> bool:
         """Change the limits of the same columns and kinds. Return whether the rows are still there.
 
-        They are all gone, and must be put again, if options that were left out may matter now.
+        They are all gone, and must be upserted again, if options that were left out may matter now.
         """
         usage, capacity = checked_limits(usage, capacity)
         kinds, columns = self._limits.kinds, self._limits.usage.shape[2]
@@ -241,7 +241,7 @@ class ChoiceProgram:
         """Return a program of a problem's rows, and their ids in its order."""
         program = cls(problem.usage, problem.capacity)
         ids = [str(i) for i in range(len(problem.value))]
-        program.put(ids, problem.value, problem.allowed, problem.required, problem.kinds)
+        program.upsert(ids, problem.value, problem.allowed, problem.required, problem.kinds)
         return program, ids
 
     def solve(self, order: Sequence[str], gap: float = 1e-3, time_limit_s: float = 60.0) -> ChoiceSolution:

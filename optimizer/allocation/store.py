@@ -80,7 +80,7 @@ class RowStore:
         """Return an array of some rows, such as "required" or "kind"."""
         return np.asarray(self._rows[name][slots])
 
-    def put(
+    def upsert(
         self, ids: Sequence[str], flat: Ints, value: Floats, required: Flags, kind: Ints, chain: Flags
     ) -> None:
         """Add rows, or replace the options of rows that are there. Arrays are as `sift` takes them."""
@@ -118,7 +118,7 @@ class RowStore:
         if len(slots):
             self._asked = [], slots[:0]
 
-    def stay(self, slots: Ints, column: Ints, gain: Floats) -> bool:
+    def set_incumbents(self, slots: Ints, column: Ints, gain: Floats) -> bool:
         """Write the columns (-1 for none) in which rows may stay. Return whether that changes anything."""
         rows, width = self._rows, len(self._order.group)
         column = np.where(column >= 0, column + rows["kind"][slots] * width, -1)

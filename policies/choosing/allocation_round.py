@@ -171,13 +171,13 @@ class ProgramPolicy(ABC):
             weights = self.weigh(jobs, current, stay_base, shares)
             free = [i for i, job in enumerate(jobs) if job.id not in held]
             ids = [jobs[i].id for i in free]
-            program.weigh(ids, weights.offset[free], weights.scale[free])
-            program.stay(ids, current[free], weights.stay_gain[free])
+            program.set_weights(ids, weights.offset[free], weights.scale[free])
+            program.set_incumbents(ids, current[free], weights.stay_gain[free])
             to_come = self.to_come(jobs, configurations, round.now)
         others = [f"\0{i}" for i in range(len(to_come))]  # no job is called that
         try:
             if others:
-                program.put(others, to_come, to_come > 0)
+                program.upsert(others, to_come, to_come > 0)
             solution = self._solver.solve(program, ids + others, self._options.gap, self._options.time_limit_s)
         finally:
             program.remove([id for id in others if id in program])
@@ -297,7 +297,7 @@ class ProgramPolicy(ABC):
         kinds = self._kinds
         assert kinds is not None
         kind = np.array([kinds.of(Demand.of(some[i].spec)) for i in free], np.int64) if kinds.count > 1 else None
-        program.put([some[i].id for i in free], base[free], options[free], required[free], kind)
+        program.upsert([some[i].id for i in free], base[free], options[free], required[free], kind)
 
     def _gains(
         self, job: JobView, place: int, configurations: ConfigurationSet, weights: Weights, held: bool

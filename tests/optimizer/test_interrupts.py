@@ -68,13 +68,13 @@ def test_ctrl_c_while_rounds_are_solved_leaves_a_program_that_goes_on() -> None:
     )
     ids = [str(i) for i in range(count)]
     program = ChoiceProgram(usage, np.full(4, float(count)), np.repeat(np.arange(4), 6), np.tile(gpus, 4))
-    program.put(ids, value, np.ones(value.shape, bool))
+    program.upsert(ids, value, np.ones(value.shape, bool))
     program.solve(ids)
 
     def rounds_until_ctrl_c() -> None:
         threading.Timer(0.01, os.kill, (os.getpid(), signal.SIGINT)).start()
         while True:
-            program.weigh(ids, np.zeros(count), rng.uniform(0.7, 1.4, count))
+            program.set_weights(ids, np.zeros(count), rng.uniform(0.7, 1.4, count))
             program.solve(ids)
 
     for _ in range(20):

@@ -48,9 +48,9 @@ class Instance:
     def put(self, program: ChoiceProgram, which: np.ndarray) -> None:
         """Put, weigh and keep the rows of these indices."""
         ids = [f"row {i}" for i in which]
-        program.put(ids, self.value[which], self.allowed[which], self.required[which])
-        program.weigh(ids, self.offset[which], self.scale[which])
-        program.stay(ids, self.stay_column[which], self.stay_gain[which])
+        program.upsert(ids, self.value[which], self.allowed[which], self.required[which])
+        program.set_weights(ids, self.offset[which], self.scale[which])
+        program.set_incumbents(ids, self.stay_column[which], self.stay_gain[which])
 
     def problem(self) -> ChoiceProblem:
         """Return the same program as plain gains."""

@@ -144,9 +144,9 @@ def test_where_gpus_were_free_and_many_jobs_come_the_round_is_proven_as_one_from
     for seed in range(3):
         instance = jobs_that_scale(np.random.default_rng(seed), many, types=3, per_type=each, spread=0.3)
         ids, program = instance.ids, ChoiceProgram(instance.usage, instance.capacity)
-        program.put(ids[:few], instance.value[:few], instance.allowed[:few])
+        program.upsert(ids[:few], instance.value[:few], instance.allowed[:few])
         assert not program.solve(ids[:few], gap).prices.any()
-        program.put(ids[few:], instance.value[few:], instance.allowed[few:])
+        program.upsert(ids[few:], instance.value[few:], instance.allowed[few:])
         found, anew = program.solve(ids, gap), instance.program().solve(ids, gap)
         assert found.proven
         assert found.objective <= anew.bound * (1 + 1e-9)
@@ -162,7 +162,7 @@ def test_a_column_that_comes_to_fit_is_looked_at_by_rows_that_were_fixed_without
     value[:3, 2] = rng.uniform(300, 400, 3)
     usage, allowed = np.array([[1.0, 2.0, 50.0]]), np.ones((100, 3), bool)
     program = ChoiceProgram(usage, np.array([49.0]))
-    program.put(ids, value, allowed)
+    program.upsert(ids, value, allowed)
     program.solve(ids, gap=1e-3)
     program.set_capacity(np.array([51.0]))
     found = program.solve(ids, gap=1e-3)
@@ -220,8 +220,8 @@ def test_where_nothing_changed_the_last_plan_is_the_answer(family: str, seed: in
     instance = draw(family, seed)
     program = instance.program()
     first = program.solve(instance.ids, gap=0.01)
-    program.weigh(instance.ids, instance.offset, instance.scale)
-    program.stay(instance.ids, instance.stay_column, instance.stay_gain)
+    program.set_weights(instance.ids, instance.offset, instance.scale)
+    program.set_incumbents(instance.ids, instance.stay_column, instance.stay_gain)
     program.set_capacity(instance.capacity)
     choice = first.choice.copy()
     first.choice[:] = -2  # a plan belongs to who asked for it
@@ -237,10 +237,10 @@ def test_where_nothing_changed_the_last_plan_is_the_answer(family: str, seed: in
 
 def test_what_a_row_gains_in_no_column_of_its_own_is_no_change() -> None:
     program = ChoiceProgram(np.array([[1.0]]), np.array([1.0]))
-    program.put(["row"], np.ones((1, 1)), np.ones((1, 1), bool))
-    program.stay(["row"], np.array([-1]), np.array([0.0]))
+    program.upsert(["row"], np.ones((1, 1)), np.ones((1, 1), bool))
+    program.set_incumbents(["row"], np.array([-1]), np.array([0.0]))
     program.solve(["row"])
-    program.stay(["row"], np.array([-1]), np.array([np.nan]))
+    program.set_incumbents(["row"], np.array([-1]), np.array([np.nan]))
     assert program.solve(["row"]).passes == 0
 
 
@@ -248,7 +248,7 @@ def test_a_plan_that_time_ran_out_on_is_searched_for_again() -> None:
     """Five rows that take 3 and 13 that there are: one of them must take 1."""
     program = ChoiceProgram(np.array([[1.0, 3.0]]), np.array([13.0]))
     ids = [f"row {i}" for i in range(5)]
-    program.put(ids, np.tile([1.0, 2.9], (5, 1)), np.ones((5, 2), bool))
+    program.upsert(ids, np.tile([1.0, 2.9], (5, 1)), np.ones((5, 2), bool))
     hasty = program.solve(ids, gap=0.0, time_limit_s=0.0)
     patient = program.solve(ids, gap=0.0)
     assert hasty.passes > 0
@@ -262,11 +262,11 @@ def test_a_program_that_lost_all_its_rows_is_solved_for_new_ones() -> None:
     program = ChoiceProgram(gpus, np.array([1500.0]))
     many = [f"job-{i}" for i in range(1000)]
     gain = np.array([1.0, 1.7, 2.6, 3.5]) * (1 + 1e-4 * rng.random((1000, 1)))
-    program.put(many, gain, np.ones((1000, 4), bool))
+    program.upsert(many, gain, np.ones((1000, 4), bool))
     program.solve(many, gap=0.0, time_limit_s=0.0)
     assert not program.set_limits(np.array([[1.0, 2.0, 4.0, 3.0]]), np.array([67.0]))
     few = many[:45]
-    program.put(few, gain[:45], np.tile([True, True, True, False], (45, 1)))
+    program.upsert(few, gain[:45], np.tile([True, True, True, False], (45, 1)))
     assert program.solve(few, gap=1e-9).proven
 
 
@@ -274,8 +274,8 @@ def test_more_options_than_can_be_numbered_are_refused_before_anything_is_put(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     program = ChoiceProgram(np.array([[1.0, 2.0]]), np.array([4.0]))
-    program.put(["first"], np.ones((1, 2)), np.ones((1, 2), bool))
+    program.upsert(["first"], np.ones((1, 2)), np.ones((1, 2), bool))
     monkeypatch.setattr(pool, "_MOST_OPTIONS", 30)
     with pytest.raises(MemoryError, match="options: there would be 32, and a program has room for 30"):
-        program.put(["second", "third"], np.tile([1.0, 3.0], (2, 1)), np.ones((2, 2), bool))
+        program.upsert(["second", "third"], np.tile([1.0, 3.0], (2, 1)), np.ones((2, 2), bool))
     assert program.solve(["first"]).objective == 1.0

@@ -35,7 +35,7 @@ def drawn(seed: int, rows: int, teams: int) -> ChoiceProblem:
 def program_of(problem: ChoiceProblem) -> tuple[ChoiceProgram, list[str]]:
     program = ChoiceProgram(problem.usage, problem.capacity, GROUP, GPUS)
     ids = [f"job {i}" for i in range(len(problem.value))]
-    program.put(ids, problem.value, problem.allowed, problem.required, problem.kinds)
+    program.upsert(ids, problem.value, problem.allowed, problem.required, problem.kinds)
     return program, ids
 
 
@@ -61,7 +61,7 @@ def test_a_team_at_its_quota_leaves_the_rest_to_others() -> None:
     usage = with_quotas(2)
     program = ChoiceProgram(usage, np.array([16.0, 0.0, 4.0, 99.0]), GROUP, GPUS)
     value = np.tile(np.sqrt(GPUS), (4, 1)) * np.array([[9.0], [9.0], [1.0], [1.0]])
-    program.put(["a", "b", "c", "d"], value, np.ones((4, 8), bool), None, np.array([0, 0, 1, 1]))
+    program.upsert(["a", "b", "c", "d"], value, np.ones((4, 8), bool), None, np.array([0, 0, 1, 1]))
     found = program.solve(["a", "b", "c", "d"], gap=0.0)
     gpus = np.where(found.choice >= 0, GPUS[found.choice], 0.0)
     assert gpus[:2].sum() == 4.0
@@ -92,7 +92,7 @@ def test_jobs_that_take_other_cpus_per_gpu_share_the_cpus_of_a_type() -> None:
     program = ChoiceProgram(usage, np.array([32.0, 64.0]), np.zeros(4, int), SIZES)
     ids, kind = [f"job {i}" for i in range(12)], np.arange(12) % 2
     value = np.tile(np.sqrt(SIZES), (12, 1))
-    program.put(ids, value, np.ones((12, 4), bool), None, kind)
+    program.upsert(ids, value, np.ones((12, 4), bool), None, kind)
     found = program.solve(ids, gap=0.0)
     gpus = np.where(found.choice >= 0, SIZES[found.choice], 0.0)
     assert gpus.sum() <= 32.0
@@ -105,10 +105,10 @@ def test_jobs_that_take_other_cpus_per_gpu_share_the_cpus_of_a_type() -> None:
 def test_a_row_that_joins_another_team_counts_against_its_quota() -> None:
     program = ChoiceProgram(with_quotas(2), np.array([8.0, 8.0, 0.0, 8.0]), GROUP, GPUS)
     allowed = np.ones((1, 8), bool)
-    program.put(["a"], np.sqrt(GPUS)[None], allowed, None, np.array([0]))
-    program.stay(["a"], np.array([2]), np.array([9.0]))
+    program.upsert(["a"], np.sqrt(GPUS)[None], allowed, None, np.array([0]))
+    program.set_incumbents(["a"], np.array([2]), np.array([9.0]))
     assert program.solve(["a"]).choice.tolist() == [-1]
-    program.put(["a"], np.sqrt(GPUS)[None], allowed, None, np.array([1]))
+    program.upsert(["a"], np.sqrt(GPUS)[None], allowed, None, np.array([1]))
     assert program.solve(["a"]).choice.tolist() == [2]
 
 
@@ -124,7 +124,7 @@ def test_a_row_that_joins_another_team_counts_against_its_quota() -> None:
 def test_a_kind_that_does_not_exist_is_refused(kind: np.ndarray, says: str) -> None:
     program = ChoiceProgram(with_quotas(2), np.array([8.0, 8.0, 8.0, 8.0]), GROUP, GPUS)
     with pytest.raises(ValueError, match=says):
-        program.put(["a"], np.ones((1, 8)), np.ones((1, 8), bool), None, kind)
+        program.upsert(["a"], np.ones((1, 8)), np.ones((1, 8), bool), None, kind)
     assert len(program) == 0
 
 

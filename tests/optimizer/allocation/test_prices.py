@@ -47,7 +47,7 @@ def test_what_is_said_to_be_left_is_the_slope_of_the_smoothed_dual(family: str, 
 def test_what_is_left_out_of_the_smoothed_dual_is_less_than_a_thousandth_of_a_width(worth: float) -> None:
     # Where it jumps by more, for all of 100,000 rows, no step of Newton's leads on.
     program, width = ChoiceProgram(np.ones((1, 1)), np.ones(1)), 0.1
-    program.put(["a"], np.full((1, 1), worth * width), np.ones((1, 1), bool))
+    program.upsert(["a"], np.full((1, 1), worth * width), np.ones((1, 1), bool))
     value, _, _, _ = smoothed(program._snapshot(program._rows.slots(["a"])), np.zeros(1), width)
     assert value == pytest.approx(width * np.logaddexp(0.0, worth), rel=0, abs=1e-3 * width)
 
@@ -118,7 +118,7 @@ def test_prices_are_found_as_fast_in_any_units(unit: float) -> None:
             program = ChoiceProgram(np.kron(np.eye(TYPES), sizes) * units, capacity * units[:, 0])
             for times in (1.0, 1.3):  # from nothing, and where a fifth of the rows changed
                 some = count if times == 1.0 else count // 5
-                program.put(ids[:some], times * gain[:some], np.ones((some, gain.shape[1]), bool))
+                program.upsert(ids[:some], times * gain[:some], np.ones((some, gain.shape[1]), bool))
                 found = program.solve(ids, 1e-3)
                 assert found.proven
                 passes[size] += found.passes

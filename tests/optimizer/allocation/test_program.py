@@ -136,13 +136,15 @@ class Changing:
         which = self.some()
         self.now.offset[which] += self.rng.normal(0, 0.3, len(which))
         self.now.scale[which] = self.rng.uniform(0.3, 3, len(which))
-        self.program.weigh([f"row {i}" for i in which], self.now.offset[which], self.now.scale[which])
+        self.program.set_weights([f"row {i}" for i in which], self.now.offset[which], self.now.scale[which])
 
     def move(self) -> None:
         which = self.some()
         self.now.stay_column[which] = self.rng.integers(-1, len(self.now.size), len(which))
         self.now.stay_gain[which] = self.rng.normal(1, 1, len(which))
-        self.program.stay([f"row {i}" for i in which], self.now.stay_column[which], self.now.stay_gain[which])
+        self.program.set_incumbents(
+            [f"row {i}" for i in which], self.now.stay_column[which], self.now.stay_gain[which]
+        )
 
     def resize(self) -> None:
         """Let a node fail or come back."""
@@ -204,7 +206,7 @@ def test_limits_under_which_a_group_gets_in_order_later_leave_its_bound_right(se
     value = rng.uniform(0, 5, (4, 6))
     program = ChoiceProgram(np.array([sizes, sizes[::-1]]), np.array([12.0, 99.0]), np.zeros(6, int), sizes)
     ids = [f"row {i}" for i in range(4)]
-    program.put(ids, value, np.ones((4, 6), bool))
+    program.upsert(ids, value, np.ones((4, 6), bool))
     program.set_limits(sizes[None], np.array([12.0]))
     solution = program.solve(ids, gap=0.0)
     best = milp.solve(ChoiceProblem(value, np.ones((4, 6), bool), sizes[None], np.array([12.0])), gap=0.0)
@@ -239,7 +241,7 @@ def test_of_rows_that_are_all_alike_the_first_in_order_are_served(
 ) -> None:
     program = ChoiceProgram(np.array([[float(size)]]), np.array([float(capacity)]))
     order = [f"row {i}" for i in np.random.default_rng(seed).permutation(rows)]
-    program.put(sorted(order), np.ones((rows, 1)), np.ones((rows, 1), bool))
+    program.upsert(sorted(order), np.ones((rows, 1)), np.ones((rows, 1), bool))
     served = program.solve(order, gap).choice >= 0
     assert served.tolist() == [i < capacity // size for i in range(rows)]
 
@@ -292,7 +294,7 @@ def test_a_plan_fits_to_a_billionth_in_whatever_unit(rows: int, unit: float, exc
     usage = np.array([[(1 + excess) / rows, 0.5 / rows]]) * unit
     program = ChoiceProgram(usage, np.array([unit]))
     ids = [f"row {i}" for i in range(rows)]
-    program.put(ids, rng.uniform(1, 2, (rows, 1)) * [1.0, 0.4], np.ones((rows, 2), bool))
+    program.upsert(ids, rng.uniform(1, 2, (rows, 1)) * [1.0, 0.4], np.ones((rows, 2), bool))
     solution = program.solve(ids)
     assert usage[0, solution.choice[solution.choice >= 0]].sum() <= unit + 1e-9
     assert (solution.choice >= 0).sum() >= rows / 2
@@ -307,7 +309,7 @@ def test_a_plan_of_required_rows_fits_to_a_billionth(rows: int, excess: float, s
     program = ChoiceProgram(usage, np.array([1.0]))
     ids = [f"row {i}" for i in range(rows)]
     allowed = np.array([[True, smaller]]).repeat(rows, axis=0)
-    program.put(ids, rng.uniform(1, 2, (rows, 1)) * [1.0, 0.4], allowed, np.ones(rows, bool))
+    program.upsert(ids, rng.uniform(1, 2, (rows, 1)) * [1.0, 0.4], allowed, np.ones(rows, bool))
     solution = program.solve(ids)
     assert usage[0, solution.choice[solution.choice >= 0]].sum() <= 1.0 + 1e-9
     assert len(solution.unmet) <= (0 if smaller else 1)
@@ -317,7 +319,7 @@ def test_a_plan_of_required_rows_fits_to_a_billionth(rows: int, excess: float, s
 def test_of_required_rows_as_many_as_can_be_are_served_and_of_as_many_the_first() -> None:
     program = ChoiceProgram(np.array([[2.0, 1.0]]), np.array([2.0]))
     only = np.array([[True, False], [False, True], [False, True], [False, True]])
-    program.put(["large", "b", "c", "d"], np.ones((4, 2)), only, np.ones(4, bool))
+    program.upsert(["large", "b", "c", "d"], np.ones((4, 2)), only, np.ones(4, bool))
     solution = program.solve(["large", "b", "c", "d"])
     assert solution.choice.tolist() == [-1, 1, 1, -1]
     assert solution.unmet == (3, 0)
@@ -327,7 +329,7 @@ def two_of_three() -> ChoiceProgram:
     """Make required rows a, b and c. Each takes 3 of 6 and 2 of 5; c may take 4 of the first limit instead."""
     program = ChoiceProgram(np.array([[3.0, 4.0], [2.0, 0.0]]), np.array([6.0, 5.0]))
     allowed = np.array([[True, False], [True, False], [True, True]])
-    program.put(["a", "b", "c"], np.array([[3.0, 1.0], [3.0, 0.0], [1.0, 0.0]]), allowed, np.ones(3, bool))
+    program.upsert(["a", "b", "c"], np.array([[3.0, 1.0], [3.0, 0.0], [1.0, 0.0]]), allowed, np.ones(3, bool))
     return program
 
 
@@ -346,9 +348,9 @@ def test_required_rows_that_all_lose_have_a_plan_within_the_gap_whatever_they_ga
     rng = np.random.default_rng(1)
     value, ids = rng.uniform(0.5, 3.0, (60, 4)), [str(i) for i in range(60)]
     program = ChoiceProgram(np.array([[1.0, 2.0, 3.0, 1.0]]), np.array([90.0]))
-    program.put(ids, value * before, np.ones((60, 4), bool), np.ones(60, bool))
+    program.upsert(ids, value * before, np.ones((60, 4), bool), np.ones(60, bool))
     program.solve(ids)
-    program.put(ids, -value, np.ones((60, 4), bool), np.ones(60, bool))
+    program.upsert(ids, -value, np.ones((60, 4), bool), np.ones(60, bool))
     found = program.solve(ids, gap=1e-4)
     best = milp.solve(
         ChoiceProblem(-value, np.ones((60, 4), bool), program.usage, program.capacity, found.choice >= 0)
@@ -362,7 +364,7 @@ def test_required_rows_that_all_lose_have_a_plan_within_the_gap_whatever_they_ga
 def test_whole_amounts_however_large_are_told_apart(unit: float) -> None:
     program = ChoiceProgram(np.array([[5.0, 3.0, 2.0]]) * unit, np.array([5.0 * unit]))
     allowed = np.array([[True, False, False], [False, True, False], [False, False, True]])
-    program.put(["a", "b", "c"], np.array([[1.0, 1.0, 1.0]] * 3), allowed, np.array([True, True, False]))
+    program.upsert(["a", "b", "c"], np.array([[1.0, 1.0, 1.0]] * 3), allowed, np.array([True, True, False]))
     found = program.solve(["a", "b", "c"])
     assert found.unmet == (1,)
     assert found.choice.tolist() == [0, -1, -1]
@@ -371,7 +373,7 @@ def test_whole_amounts_however_large_are_told_apart(unit: float) -> None:
 def test_of_rows_that_are_alike_those_that_have_it_may_keep_it_in_another_order() -> None:
     program = ChoiceProgram(np.ones((1, 1)), np.array([10.0]))
     ids = [f"row {i:02d}" for i in range(60)]
-    program.put(ids, np.ones((60, 1)), np.ones((60, 1), bool))
+    program.upsert(ids, np.ones((60, 1)), np.ones((60, 1), bool))
     first = program.solve(ids).choice
     again = program.solve(ids[::-1]).choice
     assert (first >= 0).nonzero()[0].tolist() == list(range(10))
@@ -405,7 +407,7 @@ def test_entries_are_what_was_put_but_for_what_can_never_matter(family: str, see
 def test_in_the_column_where_a_row_may_stay_the_larger_gain_counts() -> None:
     for stays, worth in ((0.5, 3.0), (4.0, 4.0)):
         program = small()
-        program.stay(["a"], np.array([2]), np.array([stays]))
+        program.set_incumbents(["a"], np.array([2]), np.array([stays]))
         entries = program.entries(["a", "b"])
         assert entries.gain[(entries.row == 0) & (entries.column == 2)].tolist() == [worth]
         assert program.solve(["a", "b"]).objective == worth + 1.0
@@ -441,7 +443,7 @@ def test_what_gains_and_limits_are_counted_in_is_nothing_to_plan_and_bound(
 def test_what_fills_a_limit_but_for_rounding_fits_in_any_unit(unit: float) -> None:
     usage = np.array([[1 / 3, 2 / 3, 5 / 3]]) * unit
     program = ChoiceProgram(usage, np.array([8 / 3 * unit]))
-    program.put(["a", "b", "c"], np.diag([1.0, 2.0, 4.0]), np.eye(3, dtype=bool))
+    program.upsert(["a", "b", "c"], np.diag([1.0, 2.0, 4.0]), np.eye(3, dtype=bool))
     assert program.solve(["a", "b", "c"]).objective == pytest.approx(7.0)
 
 
@@ -455,8 +457,8 @@ def test_gains_that_become_tiny_or_huge_between_solves_are_followed(
     instance = draw(family, seed)
     program, best = instance.program(), milp.solve(instance.problem(), gap=0.0)
     for unit in (1.0, *units):
-        program.weigh(instance.ids, instance.offset * unit, instance.scale * unit)
-        program.stay(instance.ids, instance.stay_column, instance.stay_gain * unit)
+        program.set_weights(instance.ids, instance.offset * unit, instance.scale * unit)
+        program.set_incumbents(instance.ids, instance.stay_column, instance.stay_gain * unit)
         counted = program.solve(instance.ids, 1e-5)
         found = replace(counted, objective=counted.objective / unit, bound=counted.bound / unit)
         assert_brackets(found, best)
@@ -486,7 +488,7 @@ def test_a_program_that_was_pickled_goes_on_as_it_was(family: str, seed: int) ->
 def small() -> ChoiceProgram:
     """Make rows a and b, and columns that use 1, 2 and 4 of the only limit, which is 5."""
     program = ChoiceProgram(np.array([[1.0, 2.0, 4.0]]), np.array([5.0]))
-    program.put(["a", "b"], np.array([[1.0, 2.0, 3.0]] * 2), np.ones((2, 3), bool))
+    program.upsert(["a", "b"], np.array([[1.0, 2.0, 3.0]] * 2), np.ones((2, 3), bool))
     return program
 
 
@@ -501,40 +503,52 @@ def state(program: ChoiceProgram) -> tuple[object, ...]:
 ONE, TWO, ALL = np.ones(1), np.ones(2), np.ones((1, 3), bool)
 NAN, INFINITE = np.full((1, 3), np.nan), np.full((1, 3), np.inf)
 REFUSED: dict[str, tuple[Callable[[ChoiceProgram], object], str]] = {
-    "a value that is nan": (lambda p: p.put(["a"], NAN, ALL), r"value\['a', 0\]: is nan"),
-    "an infinite value": (lambda p: p.put(["c"], INFINITE, ALL), r"value\['c', 0\]: is inf"),
-    "values of too few columns": (lambda p: p.put(["a"], np.ones((1, 2)), ALL), r"value: has shape \(1, 2\)"),
-    "values of too many rows": (lambda p: p.put(["a"], np.ones((2, 3)), ALL), r"value: has shape \(2, 3\)"),
-    "allowed of another shape": (lambda p: p.put(["a"], np.ones((1, 3)), ALL[:, :2]), "allowed: has shape"),
+    "a value that is nan": (lambda p: p.upsert(["a"], NAN, ALL), r"value\['a', 0\]: is nan"),
+    "an infinite value": (lambda p: p.upsert(["c"], INFINITE, ALL), r"value\['c', 0\]: is inf"),
+    "values of too few columns": (lambda p: p.upsert(["a"], np.ones((1, 2)), ALL), r"value: has shape \(1, 2\)"),
+    "values of too many rows": (lambda p: p.upsert(["a"], np.ones((2, 3)), ALL), r"value: has shape \(2, 3\)"),
+    "allowed of another shape": (lambda p: p.upsert(["a"], np.ones((1, 3)), ALL[:, :2]), "allowed: has shape"),
     "allowed that is no mask": (
-        lambda p: p.put(["a"], np.ones((1, 3)), np.ones((1, 3))),
+        lambda p: p.upsert(["a"], np.ones((1, 3)), np.ones((1, 3))),
         "allowed: is of float64",
     ),
     "required of another shape": (
-        lambda p: p.put(["a"], np.ones((1, 3)), ALL, np.ones(2, bool)),
+        lambda p: p.upsert(["a"], np.ones((1, 3)), ALL, np.ones(2, bool)),
         "required: has shape",
     ),
     "an id put twice": (
-        lambda p: p.put(["c", "c"], np.ones((2, 3)), np.ones((2, 3), bool)),
+        lambda p: p.upsert(["c", "c"], np.ones((2, 3)), np.ones((2, 3), bool)),
         "id: 'c' is given twice",
     ),
     "an unknown id removed": (lambda p: p.remove(["a", "x"]), "id: 'x' is not in the program"),
     "an id removed twice": (lambda p: p.remove(["a", "a"]), "id: 'a' is given twice"),
-    "an unknown id weighed": (lambda p: p.weigh(["a", "x"], TWO, TWO), "id: 'x' is not in the program"),
-    "an id weighed twice": (lambda p: p.weigh(["a", "a"], TWO, TWO), "id: 'a' is given twice"),
-    "a value that is too large": (lambda p: p.put(["a"], np.full((1, 3), 1e100), ALL), "below 1e\\+100"),
-    "a scale that is too large": (lambda p: p.weigh(["a"], ONE, 1e100 * ONE), "below 1e\\+100 in size"),
-    "a gain that is too large": (lambda p: p.stay(["a"], np.array([0]), -1e100 * ONE), "below 1e\\+100 in size"),
-    "a scale of 0": (lambda p: p.weigh(["a"], ONE, 0 * ONE), "scale above 0"),
-    "an offset that is nan": (lambda p: p.weigh(["a"], np.nan * ONE, ONE), "offset, scale: must be finite"),
-    "more scales than ids": (lambda p: p.weigh(["a"], 7 * ONE, 7 * TWO), r"scale: has shape \(2,\), not \(1,\)"),
-    "one offset for two": (lambda p: p.weigh(["a", "b"], 7 * ONE, TWO), r"offset: has shape \(1,\), not \(2,\)"),
-    "staying in no column there is": (lambda p: p.stay(["a"], np.array([3]), ONE), "column: must be -1"),
-    "staying in half a column": (lambda p: p.stay(["a"], np.array([0.5]), ONE), "column: must be -1"),
-    "staying for nan": (lambda p: p.stay(["a"], np.array([0]), np.nan * ONE), "gain: must be finite"),
-    "staying for two gains": (lambda p: p.stay(["a"], np.array([0]), TWO), r"gain: has shape \(2,\)"),
-    "an unknown id stays": (lambda p: p.stay(["x"], np.array([0]), ONE), "id: 'x' is not in the program"),
-    "an id stays twice": (lambda p: p.stay(["a", "a"], np.array([0, 1]), TWO), "id: 'a' is given twice"),
+    "an unknown id weighed": (lambda p: p.set_weights(["a", "x"], TWO, TWO), "id: 'x' is not in the program"),
+    "an id weighed twice": (lambda p: p.set_weights(["a", "a"], TWO, TWO), "id: 'a' is given twice"),
+    "a value that is too large": (lambda p: p.upsert(["a"], np.full((1, 3), 1e100), ALL), "below 1e\\+100"),
+    "a scale that is too large": (lambda p: p.set_weights(["a"], ONE, 1e100 * ONE), "below 1e\\+100 in size"),
+    "a gain that is too large": (
+        lambda p: p.set_incumbents(["a"], np.array([0]), -1e100 * ONE),
+        "below 1e\\+100 in size",
+    ),
+    "a scale of 0": (lambda p: p.set_weights(["a"], ONE, 0 * ONE), "scale above 0"),
+    "an offset that is nan": (lambda p: p.set_weights(["a"], np.nan * ONE, ONE), "offset, scale: must be finite"),
+    "more scales than ids": (
+        lambda p: p.set_weights(["a"], 7 * ONE, 7 * TWO),
+        r"scale: has shape \(2,\), not \(1,\)",
+    ),
+    "one offset for two": (
+        lambda p: p.set_weights(["a", "b"], 7 * ONE, TWO),
+        r"offset: has shape \(1,\), not \(2,\)",
+    ),
+    "staying in no column there is": (lambda p: p.set_incumbents(["a"], np.array([3]), ONE), "column: must be -1"),
+    "staying in half a column": (lambda p: p.set_incumbents(["a"], np.array([0.5]), ONE), "column: must be -1"),
+    "staying for nan": (lambda p: p.set_incumbents(["a"], np.array([0]), np.nan * ONE), "gain: must be finite"),
+    "staying for two gains": (lambda p: p.set_incumbents(["a"], np.array([0]), TWO), r"gain: has shape \(2,\)"),
+    "an unknown id stays": (
+        lambda p: p.set_incumbents(["x"], np.array([0]), ONE),
+        "id: 'x' is not in the program",
+    ),
+    "an id stays twice": (lambda p: p.set_incumbents(["a", "a"], np.array([0, 1]), TWO), "id: 'a' is given twice"),
     "a capacity below 0": (lambda p: p.set_capacity(np.array([-1.0])), "capacity: has entries that are negative"),
     "an infinite capacity": (lambda p: p.set_capacity(np.array([np.inf])), "capacity: has entries that are"),
     "a capacity too many": (lambda p: p.set_capacity(np.ones(2)), r"capacity: has shape \(2,\), not \(1,\)"),
@@ -563,8 +577,8 @@ REFUSED: dict[str, tuple[Callable[[ChoiceProgram], object], str]] = {
 def test_bad_input_is_refused_in_a_sentence_and_the_program_is_as_it_was(name: str) -> None:
     call, says = REFUSED[name]
     program = small()
-    program.weigh(["a", "b"], np.array([0.1, 0.2]), np.array([1.0, 2.0]))
-    program.stay(["a"], np.array([1]), np.array([2.5]))
+    program.set_weights(["a", "b"], np.array([0.1, 0.2]), np.array([1.0, 2.0]))
+    program.set_incumbents(["a"], np.array([1]), np.array([2.5]))
     before = state(program)
     with pytest.raises(ValueError, match=says) as refusal:
         call(program)
@@ -598,7 +612,7 @@ def test_what_was_given_may_be_changed_and_a_plan_is_still_within_the_capacity()
         np.array([1.0, 2, 4]),
     )
     program = ChoiceProgram(usage, capacity, groups, size)
-    program.put(["a", "b"], np.array([[1.0, 2.0, 3.0]] * 2), np.ones((2, 3), bool))
+    program.upsert(["a", "b"], np.array([[1.0, 2.0, 3.0]] * 2), np.ones((2, 3), bool))
     usage[:], capacity[:], size[:] = 0.0, 1000.0, 1.0
     program.set_capacity(np.array([4.0]))
     assert program.solve(["a", "b"]).objective == 4.0
@@ -606,7 +620,7 @@ def test_what_was_given_may_be_changed_and_a_plan_is_still_within_the_capacity()
 
 def test_values_where_nothing_is_allowed_are_not_read() -> None:
     program = small()
-    program.put(["a"], np.array([[np.nan, 2.0, np.inf]]), np.array([[False, True, False]]))
+    program.upsert(["a"], np.array([[np.nan, 2.0, np.inf]]), np.array([[False, True, False]]))
     assert program.solve(["a", "b"]).choice.tolist() == [1, 1]
 
 
@@ -614,7 +628,7 @@ def test_a_program_without_rows_columns_or_capacity_has_an_empty_plan() -> None:
     empty = ChoiceProgram(np.ones((1, 2)), np.ones(1)).solve([])
     assert (empty.choice.tolist(), empty.objective, empty.bound) == ([], 0.0, 0.0)
     columns = ChoiceProgram(np.ones((1, 0)), np.ones(1))
-    columns.put(["a", "b"], np.ones((2, 0)), np.ones((2, 0), bool), np.array([False, True]))
+    columns.upsert(["a", "b"], np.ones((2, 0)), np.ones((2, 0), bool), np.array([False, True]))
     assert columns.solve(["a", "b"]).choice.tolist() == [-1, -1]
     assert columns.solve(["a", "b"]).unmet == (1,)
     program = small()
@@ -630,13 +644,13 @@ def test_a_change_from_another_thread_while_it_is_solved_is_refused(
     method: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     program = small()
-    program.put(["a"], np.array([[1.0, 2.0, 3.0]]), ALL, np.array([True]))
+    program.upsert(["a"], np.array([[1.0, 2.0, 3.0]]), ALL, np.array([True]))
     before = state(program)
     calls: dict[str, Callable[[], object]] = {
-        "put": lambda: program.put(["a"], np.zeros((1, 3)), ALL),
+        "put": lambda: program.upsert(["a"], np.zeros((1, 3)), ALL),
         "remove": lambda: program.remove(["a"]),
-        "weigh": lambda: program.weigh(["a"], 9 * ONE, ONE),
-        "stay": lambda: program.stay(["a"], np.array([0]), 9 * ONE),
+        "weigh": lambda: program.set_weights(["a"], 9 * ONE, ONE),
+        "stay": lambda: program.set_incumbents(["a"], np.array([0]), 9 * ONE),
         "set_capacity": lambda: program.set_capacity(np.zeros(1)),
         "solve": lambda: program.solve(["a", "b"]),
     }
@@ -681,7 +695,7 @@ def test_who_of_the_required_goes_without_takes_no_more_than_half_of_the_time(
     program = ChoiceProgram(usage, np.array([39.0, 27.0, 45.0, 22.0]))
     ids = [f"row {i}" for i in range(40)]
     allowed = np.ones((40, 19), bool)
-    program.put(ids, rng.uniform(1, 2, allowed.shape), allowed, np.ones(40, bool))
+    program.upsert(ids, rng.uniform(1, 2, allowed.shape), allowed, np.ones(40, bool))
     solution = program.solve(ids, gap=1e-2, time_limit_s=0.2)
     assert 0.0 < given[0] <= 0.1
     assert (solution.choice >= 0).sum() + len(solution.unmet) == 40
@@ -705,11 +719,11 @@ def test_a_program_goes_on_after_it_was_pickled() -> None:
     value, usage = rng.uniform(0.5, 4.0, (30, 8)), np.tile([1.0, 2.0, 4.0, 8.0], 2)
     limits = np.array([usage * ([1] * 4 + [0] * 4), usage * ([0] * 4 + [1] * 4)])
     program, ids = ChoiceProgram(limits, np.array([20.0, 30.0])), [f"row-{i}" for i in range(30)]
-    program.put(ids, value, np.ones_like(value, bool))
+    program.upsert(ids, value, np.ones_like(value, bool))
     program.solve(ids)
     other = pickle.loads(pickle.dumps(program))
     for one in (program, other):
-        one.put(ids[:3], 2 * value[:3], np.ones((3, 8), bool))
+        one.upsert(ids[:3], 2 * value[:3], np.ones((3, 8), bool))
     first, second = program.solve(ids), other.solve(ids)
     np.testing.assert_array_equal(first.choice, second.choice)
     assert first.bound == second.bound
@@ -719,13 +733,13 @@ def test_rows_that_left_and_came_back_are_found_under_the_list_that_named_them_b
     program = ChoiceProgram(np.ones((1, 1)), np.ones(1))
     ids = ["a", "b", "c", "d", "e"]
     offset = np.array([5.0, 4.0, 0.0, 0.0, 0.0])
-    program.put(ids, np.ones((5, 1)), np.ones((5, 1), bool))
-    program.weigh(ids, offset, np.ones(5))
+    program.upsert(ids, np.ones((5, 1)), np.ones((5, 1), bool))
+    program.set_weights(ids, offset, np.ones(5))
     assert program.solve(ids).choice.tolist() == [0, -1, -1, -1, -1]
     program.remove(["b"])
     program.remove(["a"])
-    program.put(["b"], np.ones((1, 1)), np.ones((1, 1), bool))
-    program.put(["a"], np.ones((1, 1)), np.ones((1, 1), bool))
-    program.weigh(ids, offset, np.ones(5))
+    program.upsert(["b"], np.ones((1, 1)), np.ones((1, 1), bool))
+    program.upsert(["a"], np.ones((1, 1)), np.ones((1, 1), bool))
+    program.set_weights(ids, offset, np.ones(5))
     ids.reverse()
     assert program.solve(ids).choice.tolist() == [-1, -1, -1, -1, 0]

@@ -136,7 +136,7 @@ def test_a_solver_can_be_pickled_between_rounds(name: str) -> None:
 def test_required_jobs_that_do_not_fit_together_are_named_and_the_others_have_their_plan(name: str) -> None:
     program = ChoiceProgram(np.array([[4.0]]), np.array([8.0]))
     ids = ["a", "b", "c"]
-    program.put(ids, np.array([[1.0], [1.0], [5.0]]), np.ones((3, 1), bool), np.ones(3, bool))
+    program.upsert(ids, np.array([[1.0], [1.0], [5.0]]), np.ones((3, 1), bool), np.ones(3, bool))
     solver = allocation_solver(name)
     if isinstance(solver, Pop):
         solver = replace(solver, k=1)
@@ -167,20 +167,20 @@ def test_the_continual_engine_follows_a_program_through_changes_of_all_kinds() -
         value, allowed = rng.random((3, columns)), rng.random((3, columns)) < 0.7
         match change:
             case "weigh":
-                program.weigh(order, rng.random(len(order)), 0.5 + rng.random(len(order)))
+                program.set_weights(order, rng.random(len(order)), 0.5 + rng.random(len(order)))
             case "stay":
-                program.stay(some, rng.integers(-1, columns, 3), rng.random(3))
+                program.set_incumbents(some, rng.integers(-1, columns, 3), rng.random(3))
             case "put":
-                program.put(some, value, allowed)
+                program.upsert(some, value, allowed)
             case "come":
-                program.put([spare], value[:1], allowed[:1])
+                program.upsert([spare], value[:1], allowed[:1])
                 order.append(spare)
             case "go":
                 program.remove([order.pop(0)])
             case "capacity":
                 program.set_capacity(instance.capacity + 2)
             case "required":
-                program.put(some[:1], value[:1], np.ones((1, columns), bool), np.ones(1, bool))
+                program.upsert(some[:1], value[:1], np.ones((1, columns), bool), np.ones(1, bool))
             case "new program":
                 program, order = replace(instance, capacity=instance.capacity + 1).program(), list(instance.ids)
         bound = engine.solve(program, order, 1e-6, 10.0).bound
@@ -192,11 +192,11 @@ def test_where_gains_alone_change_no_request_of_the_engine_is_replaced() -> None
     program, solver = instance.program(), Continual()
     solver.solve(program, instance.ids, 1e-4, 10.0)
     before = solver.engine.requests
-    program.weigh(instance.ids, np.ones(len(instance.ids)), np.full(len(instance.ids), 2.0))
+    program.set_weights(instance.ids, np.ones(len(instance.ids)), np.full(len(instance.ids), 2.0))
     solver.solve(program, instance.ids, 1e-4, 10.0)
     assert solver.engine.requests == before
-    program.put(instance.ids[:1], instance.value[:1], np.zeros_like(instance.allowed[:1]))
-    program.stay(instance.ids[:1], np.array([-1]), np.zeros(1))
+    program.upsert(instance.ids[:1], instance.value[:1], np.zeros_like(instance.allowed[:1]))
+    program.set_incumbents(instance.ids[:1], np.array([-1]), np.zeros(1))
     solver.solve(program, instance.ids, 1e-4, 10.0)
     assert len(set(before) - set(solver.engine.requests)) == 1
 
@@ -244,7 +244,7 @@ def test_pop_covers_every_job_once_whatever_the_number_of_parts(jobs: int, k: in
     """With a GPU in every part for each job, each gets one, and none gets two."""
     program = ChoiceProgram(np.array([[1.0]]), np.array([float(k * jobs)]))
     ids = [f"row {i}" for i in range(jobs)]
-    program.put(ids, np.ones((jobs, 1)), np.ones((jobs, 1), bool))
+    program.upsert(ids, np.ones((jobs, 1)), np.ones((jobs, 1), bool))
     solution = Pop(k=k, seed=seed).solve(program, ids, 1e-6, 10.0)
     assert solution.choice.tolist() == [0] * jobs
     assert solution.objective == jobs
@@ -257,7 +257,7 @@ def test_pop_gives_every_unit_to_some_part(k: int, capacity: int, seed: int) -> 
     jobs = k * (capacity + 1)
     program = ChoiceProgram(np.array([[1.0]]), np.array([float(capacity)]))
     ids = [f"row {i}" for i in range(jobs)]
-    program.put(ids, np.ones((jobs, 1)), np.ones((jobs, 1), bool))
+    program.upsert(ids, np.ones((jobs, 1)), np.ones((jobs, 1), bool))
     assert Pop(k=k, seed=seed).solve(program, ids, 1e-6, 10.0).objective == capacity
 
 
@@ -267,7 +267,7 @@ def test_pop_leaves_jobs_in_their_part_from_round_to_round(seed: int) -> None:
     """Twelve jobs in four parts with a GPU each: who waits goes on waiting, also when one leaves."""
     program = ChoiceProgram(np.array([[1.0]]), np.array([4.0]))
     ids = [f"row {i}" for i in range(12)]
-    program.put(ids, np.arange(1.0, 13.0)[:, None], np.ones((12, 1), bool))
+    program.upsert(ids, np.arange(1.0, 13.0)[:, None], np.ones((12, 1), bool))
     pop = Pop(k=4, seed=seed)
     first = pop.solve(program, ids, 1e-6, 10.0).choice
     assert pop.solve(program, ids, 1e-6, 10.0).choice.tolist() == first.tolist()
@@ -280,7 +280,7 @@ def test_pop_moves_a_job_that_its_part_is_too_small_for() -> None:
     """Six GPUs in four parts are 2, 2, 1 and 1: of four jobs that need two each, all are served, two at a time."""
     program = ChoiceProgram(np.array([[2.0]]), np.array([6.0]))
     ids = [f"row {i}" for i in range(4)]
-    program.put(ids, np.ones((4, 1)), np.ones((4, 1), bool))
+    program.upsert(ids, np.ones((4, 1)), np.ones((4, 1), bool))
     pop, served = Pop(k=4, seed=0), []
     while ids and len(served) < 4:
         choice = pop.solve(program, ids, 1e-6, 10.0).choice
@@ -383,7 +383,7 @@ def test_every_solver_knows_that_kinds_of_jobs_take_other_amounts(name: str) -> 
     program = ChoiceProgram(usage, np.array([32.0, 64.0]), np.zeros(4, int), sizes)
     ids, kind, allowed = [f"job {i}" for i in range(12)], np.arange(12) % 2, np.ones((12, 4), bool)
     value = np.tile(np.sqrt(sizes), (12, 1)) + 0.01 * np.arange(12)[:, None]
-    program.put(ids, value, allowed, None, kind)
+    program.upsert(ids, value, allowed, None, kind)
     found = allocation_solver(name).solve(program, ids, 1e-6, 10.0)
     gpus = np.where(found.choice >= 0, sizes[found.choice], 0.0)
     assert gpus.sum() <= 32.0 + 1e-9
