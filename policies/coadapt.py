@@ -89,7 +89,7 @@ class CoadaptPolicy(ProgramPolicy):
         known = np.array([job.model is not None for job in jobs], dtype=bool)
         # A job may keep what it has, even if a limit or a newer model would not offer it.
         runs = np.flatnonzero(placed >= 0)
-        choices = may.reachable
+        choices = may.within_growth
         choices[runs, placed[runs]] = may.allowed[runs, placed[runs]]
         current = np.full(len(jobs), -1)
         current[runs] = np.where(choices[runs, placed[runs]], placed[runs], -1)

@@ -218,7 +218,7 @@ class _Reasons:
             return None
         if not self.job.spec.preemptible and self.job.placement is not None:
             return "the job is not preemptible and keeps what it has"
-        if not self.may.reachable[0, i]:
+        if not self.may.within_growth[0, i]:
             if self.job.model is None:
                 return "nothing is measured yet, so it starts with the smallest"
             return self.rules.too_far

@@ -56,7 +56,7 @@ def normalised(goodput: np.ndarray, may: Eligibility, known: np.ndarray) -> np.n
     least = np.where(rows > 0, rows, np.inf).min(axis=1, initial=np.inf)
     rows *= np.where(np.isfinite(least), may.smallest / least, 0.0)[:, None]
     unknown = np.flatnonzero(~known)
-    rows[unknown] = np.where(may.reachable[unknown], may.smallest[unknown, None], 0.0)
+    rows[unknown] = np.where(may.within_growth[unknown], may.smallest[unknown, None], 0.0)
     return rows
 
 
@@ -94,7 +94,7 @@ class SiaPolicy(ProgramPolicy):
         # A job may keep what it has, even if the doubling limit or a newer model would not offer it.
         runs = np.flatnonzero(placed >= 0)
         columns = placed[runs]
-        options = may.reachable
+        options = may.within_growth
         options[runs, columns] = may.allowed[runs, columns]
         floor = may.smallest[runs].astype(float)
         rows[runs, columns] = np.maximum(rows[runs, columns], np.where(floor > 0, floor, 1.0))

@@ -23,7 +23,7 @@ class Eligibility:
 
     allowed: GPU types, counts and whole replicas as the job's user wants them.
     usable: allowed, and with a goodput above 0 if the job has a model.
-    reachable: usable, and not beyond the limit of growth.
+    within_growth: usable, and not beyond the limit of growth.
     smallest: (jobs,) GPUs of the smallest usable configuration; 0 if there is none.
     gpus_per_replica: (jobs, types); 0 where the job cannot run.
     replicas: (jobs,) the most that the job ever held.
@@ -31,7 +31,7 @@ class Eligibility:
 
     allowed: np.ndarray
     usable: np.ndarray
-    reachable: np.ndarray
+    within_growth: np.ndarray
     smallest: np.ndarray
     gpus_per_replica: np.ndarray
     replicas: np.ndarray
@@ -80,7 +80,7 @@ def eligibility(
     usable = goodput > 0
     usable[~known] = True
     usable &= allowed
-    reachable = np.zeros_like(usable)
+    within_growth = np.zeros_like(usable)
     none = np.iinfo(np.int64).max
     smallest = np.full(len(jobs), none)
     for t, columns in enumerate(configurations.columns_of.values()):
@@ -89,10 +89,10 @@ def eligibility(
         most = np.where(replicas > 0, reach * replicas, first) * per_replica[:, t]
         most = np.where(known, np.maximum(most, least), least)
         within = np.searchsorted(gpus, most, side="right")
-        np.logical_and(mine, np.arange(len(gpus)) < within[:, None], out=reachable[:, columns])
+        np.logical_and(mine, np.arange(len(gpus)) < within[:, None], out=within_growth[:, columns])
         np.minimum(smallest, least, out=smallest)
     return Eligibility(
-        allowed, usable, reachable, np.where(smallest < none, smallest, 0), per_replica, replicas, arrays
+        allowed, usable, within_growth, np.where(smallest < none, smallest, 0), per_replica, replicas, arrays
     )
 
 

@@ -18,7 +18,7 @@ from ...policies.contract.round import Planner
 from ..engine.engine import Engine, Timing
 from ..engine.round_clock import Passing
 from ..jobs.measured_rates import MeasuredRatesWorld, Rates
-from ..jobs.world import Motion
+from ..jobs.world import ProgressRate
 from ..traces.tables import Floats
 from ..traces.workload import Ints, Workload
 
@@ -39,15 +39,15 @@ def nothing(gpus: int) -> float:
 class WholeSteps(MeasuredRatesWorld):
     """Jobs that train the whole steps that fit into a round, then stop (rate 0) and wait for the others."""
 
-    learns = True  # every round sets motions again
+    learns = True  # every round sets rates again
 
     def __init__(self, workload: Workload, rates: Rates) -> None:
         super().__init__(workload, rates, nothing)
 
-    def moves(self, job: int, placement: Placement, progress: float) -> Motion:
-        """Return the motion up to the last whole step of the round, at least one step."""
-        motion = super().moves(job, placement, progress)
-        return Motion(motion.rate, min(progress + max(math.floor(motion.rate * ROUND_S), 1), motion.boundary))
+    def moves(self, job: int, placement: Placement, progress: float) -> ProgressRate:
+        """Return the rate up to the last whole step of the round, at least one step."""
+        rate = super().moves(job, placement, progress)
+        return ProgressRate(rate.per_s, min(progress + max(math.floor(rate.per_s * ROUND_S), 1), rate.boundary))
 
     def crosses(self, jobs: Ints, placements: Sequence[Placement], progress: Floats) -> tuple[Floats, Floats]:
         """Return rate nan for jobs that have ended, and 0 for jobs that wait for the next round."""

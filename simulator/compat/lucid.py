@@ -17,7 +17,7 @@ from ...policies.contract.round import JobColumns, Planner
 from ...policies.las import LasPolicy
 from ..engine.engine import Engine, Timing
 from ..jobs.fixed_length import FixedLengthWorld, ToldLengths
-from ..jobs.world import Motion
+from ..jobs.world import ProgressRate
 from ..traces.tables import Floats
 from ..traces.workload import Ints, Workload
 
@@ -46,9 +46,9 @@ class CountdownWorld(FixedLengthWorld):
         super().__init__(workload, preemption_s)
         self.told = ToldCountdown(self.restart_s, workload)
 
-    def moves(self, job: int, placement: Placement, progress: float) -> Motion:
-        """Return a motion of one second per second, to the late end of the job."""
-        return Motion(1.0, float(self.workload.duration_s[job]) + LATE_S)
+    def moves(self, job: int, placement: Placement, progress: float) -> ProgressRate:
+        """Return a rate of one second per second, to the late end of the job."""
+        return ProgressRate(1.0, float(self.workload.duration_s[job]) + LATE_S)
 
 
 class Tiresias(LasPolicy):

@@ -334,7 +334,7 @@ class Engine:
             if job in moved:
                 self._place(job, placement, waits.get(job, Wait()))
             elif self.world.learns:
-                self._set_motion(job, placement)
+                self._set_rate(job, placement)
 
     def _check(self, plan: Plan, stopped: Sequence[int], moved: Mapping[int, Placement]) -> None:
         """Enter the changes of a plan into the ledger. Raise BadPlan if they are not possible."""
@@ -392,7 +392,7 @@ class Engine:
         first = bool(np.isnan(jobs.started_s[job]))
         old = jobs.placements[job] if wait.trains or not wait.seconds else None
         pause_s = 0.0 if wait.returns else self.world.pause_s(job, old, placement, left_s, first)
-        self._set_motion(job, placement)
+        self._set_rate(job, placement)
         # A job that trains meanwhile loses only the difference to its new rate.
         lost = max(1 - rate / float(jobs.rate[job]), 0.0) if wait.trains else 1.0
         jobs.pause_s[job] = pause_s + wait.seconds * lost
@@ -407,9 +407,9 @@ class Engine:
         most = jobs.largest[job]
         most[placement.gpu_type] = max(most.get(placement.gpu_type, 0), placement.gpus)
 
-    def _set_motion(self, job: int, placement: Placement) -> None:
-        motion = self.world.moves(job, placement, float(self._jobs.progress[job]))
-        self._jobs.rate[job], self._jobs.boundary[job] = motion.rate, motion.boundary
+    def _set_rate(self, job: int, placement: Placement) -> None:
+        rate = self.world.moves(job, placement, float(self._jobs.progress[job]))
+        self._jobs.rate[job], self._jobs.boundary[job] = rate.per_s, rate.boundary
 
     def outcome(self) -> Outcome:
         """Return what came of a run that is at its end."""

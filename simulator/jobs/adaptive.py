@@ -19,7 +19,7 @@ from ..traces.workload import Ints, Workload
 from .applications import Application
 from .step_times import Shape, StepTime
 from .told_models import ToldModels
-from .world import BadJob, Motion
+from .world import BadJob, ProgressRate
 
 
 @dataclass(frozen=True)
@@ -129,26 +129,26 @@ class AdaptiveWorld:
             return application.start_s if old is None or joins(old, new) else left_s
         if not joins(old, new):
             return application.pause_s
-        before, after = self._motion(job, old)[0].rate, self._motion(job, new)[0].rate
+        before, after = self._rate_on(job, old)[0].per_s, self._rate_on(job, new)[0].per_s
         return application.pause_s + application.start_s * max(1 - before / after, 0.0)
 
     def keeps_s(self, job: int) -> float | None:
         """Return how long the job keeps the GPUs that it leaves, s; None: not at all."""
         return self.applications[job].start_s
 
-    def moves(self, job: int, placement: Placement, progress: float) -> Motion:
-        """Return the motion from here, and train with the batch that fits the placement."""
-        motion, self._batch[job] = self._motion(job, placement)
-        return motion
+    def moves(self, job: int, placement: Placement, progress: float) -> ProgressRate:
+        """Return the rate from here, and train with the batch that fits the placement."""
+        rate, self._batch[job] = self._rate_on(job, placement)
+        return rate
 
-    def _motion(self, job: int, placement: Placement) -> tuple[Motion, Batch]:
+    def _rate_on(self, job: int, placement: Placement) -> tuple[ProgressRate, Batch]:
         application, shape = self.applications[job], self._shape(job, placement)
         batch = self.knowledge.choose(job, placement.gpu_type, shape)
         time = application.step_times[placement.gpu_type].at(shape, batch.local_bsz)
         step_s = time.step_s + batch.accumulation * time.pass_s
         gain = application.statistics.gain(batch.total(sum(shape)), self._epoch[job])
         boundary = float(application.statistics.boundaries[self._epoch[job]])
-        return Motion(gain / step_s / self._slow[job], boundary), batch
+        return ProgressRate(gain / step_s / self._slow[job], boundary), batch
 
     def _shape(self, job: int, placement: Placement) -> Shape:
         return shape_of(placement, self.applications[job].per_replica(placement.gpu_type))
@@ -160,8 +160,8 @@ class AdaptiveWorld:
             self.trained(job, placement)
             self._epoch[job] += 1
             if self._epoch[job] < self.applications[job].epochs:
-                motion = self.moves(job, placement, float(progress[i]))
-                rates[i], boundaries[i] = motion.rate, motion.boundary
+                rate = self.moves(job, placement, float(progress[i]))
+                rates[i], boundaries[i] = rate.per_s, rate.boundary
         return rates, boundaries
 
     def trained(self, job: int, placement: Placement) -> None:

@@ -17,7 +17,7 @@ from ..traces.workload import Ints, Workload
 from .adaptive import shape_of
 from .goodput_tables import GoodputTable
 from .told import ToldNothing
-from .world import Motion
+from .world import ProgressRate
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,14 +140,14 @@ class AdaptiveTableWorld:
         """Return the seconds without progress of a start."""
         return self._phases[job].table.restart_s
 
-    def moves(self, job: int, placement: Placement, progress: float) -> Motion:
-        """Return the motion in the row where the job is. Raise ValueError if the table lacks the placement."""
+    def moves(self, job: int, placement: Placement, progress: float) -> ProgressRate:
+        """Return the rate in the row where the job is. Raise ValueError if the table lacks the placement."""
         phases = self._phases[job]
         phase = min(int(phases.ends.searchsorted(progress, side="right")), len(phases.ends) - 1)
         item = phases.item(placement)
         self._phase[job] = phase
         self._rates_at[job] = self._rates_from[phases.table] + item * len(phases.ends)
-        return Motion(float(phases.rates[phase, item]), float(phases.ends[phase]))
+        return ProgressRate(float(phases.rates[phase, item]), float(phases.ends[phase]))
 
     def crosses(self, jobs: Ints, placements: Sequence[Placement], progress: Floats) -> tuple[Floats, Floats]:
         phase = self._phase[jobs] + 1

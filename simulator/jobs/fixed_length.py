@@ -10,7 +10,7 @@ from ..traces.workload import Ints, Workload
 from .fixed_size import FixedSizeWorld, RestartS, half_a_minute
 from .learned_lengths import Lengths, ToldLearned
 from .told import ToldByTrace
-from .world import Motion
+from .world import ProgressRate
 
 
 class ToldLengths(ToldByTrace):
@@ -45,8 +45,8 @@ class FixedLengthWorld(FixedSizeWorld):
         """Return 0 s for the first start; later a restart, and what is left of an earlier pause."""
         return 0.0 if first else left_s + self.restart_s(job)
 
-    def moves(self, job: int, placement: Placement, progress: float) -> Motion:
-        return Motion(1.0, float(self.workload.duration_s[job]))
+    def moves(self, job: int, placement: Placement, progress: float) -> ProgressRate:
+        return ProgressRate(1.0, float(self.workload.duration_s[job]))
 
     def ends(self, jobs: Ints) -> Floats:
         return self.workload.duration_s[jobs]

@@ -37,7 +37,7 @@ def rigid_spec(gpus: int, preemptible: bool = True, gpu_types: tuple[str, ...] =
 
 
 class FixedSizeWorld:
-    """A `World` without the motion of its jobs. The first start is free; a job ends at its first boundary.
+    """A `World` without the rate of its jobs. The first start is free; a job ends at its first boundary.
 
     Policies are told what a restart costs, and nothing else.
     """

@@ -27,7 +27,7 @@ from ..traces.tables import Floats, numbers, read_rows
 from ..traces.text_file import read_text
 from ..traces.workload import Ints, Workload
 from .fixed_size import FixedSizeWorld
-from .world import Motion
+from .world import ProgressRate
 
 MOST_GPUS = 64  # the most that a fixed request may be
 LEAST_EFFICIENCY = 0.5
@@ -180,11 +180,11 @@ class GoodputTableWorld(FixedSizeWorld):
     def restart_s(self, job: int) -> float:
         return self._tables[job].restart_s
 
-    def moves(self, job: int, placement: Placement, progress: float) -> Motion:
+    def moves(self, job: int, placement: Placement, progress: float) -> ProgressRate:
         start, stop = self._rows[self._tables[job], placement.gpu_type, placement.gpus]
         at = start + int(self._ends[start:stop].searchsorted(progress, side="right"))
         row = self._row[job] = min(at, stop - 1)
-        return Motion(float(self._rates[row]), float(self._ends[row]))
+        return ProgressRate(float(self._rates[row]), float(self._ends[row]))
 
     def ends(self, jobs: Ints) -> Floats:
         return np.array([self._tables[job].ends[-1] for job in jobs.tolist()], float)

@@ -17,7 +17,7 @@ from ..traces.text_file import read_text
 from ..traces.workload import Ints, Workload
 from .fixed_size import FixedSizeWorld, RestartS, half_a_minute, rigid_spec
 from .told import ToldByTrace
-from .world import Motion
+from .world import ProgressRate
 
 # (application, GPUs) -> GPU type -> steps per second of the whole job.
 Rates = Mapping[tuple[str, int], Mapping[str, float]]
@@ -104,15 +104,15 @@ class MeasuredRatesWorld(FixedSizeWorld):
         known = tuple(t for t, rate in self._rates[job].items() if rate > 0)
         return rigid_spec(int(self.workload.gpus[job]), bool(self.workload.preemptible[job]), known)
 
-    def moves(self, job: int, placement: Placement, progress: float) -> Motion:
-        """Return the motion at the measured speed. Raise ValueError if there is none on this GPU type."""
+    def moves(self, job: int, placement: Placement, progress: float) -> ProgressRate:
+        """Return the rate at the measured speed. Raise ValueError if there is none on this GPU type."""
         rate = self._rates[job].get(placement.gpu_type, 0.0)
         if rate <= 0:
             raise ValueError(
                 f"trace: job {self.workload.ids[job]} was placed on {placement.gpu_type}, "
                 "where it has no measured speed"
             )
-        return Motion(rate, float(self.workload.steps[job]))
+        return ProgressRate(rate, float(self.workload.steps[job]))
 
     def ends(self, jobs: Ints) -> Floats:
         return self.workload.steps[jobs].astype(float)

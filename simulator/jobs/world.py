@@ -18,14 +18,14 @@ class BadJob(ValueError):
 
 
 @dataclass(frozen=True)
-class Motion:
-    """How a job moves until something changes.
+class ProgressRate:
+    """How fast a job makes progress until something changes.
 
-    `rate`: progress per second.
+    `per_s`: progress per second.
     `boundary`: progress at which the rate may change.
     """
 
-    rate: float
+    per_s: float
     boundary: float
 
 
@@ -55,8 +55,8 @@ class World(Protocol):
         None: as far as this job is concerned, GPUs change hands at once.
         """
 
-    def moves(self, job: int, placement: Placement, progress: float) -> Motion:
-        """Return the motion from here, after a change of placement and at the start of a round."""
+    def moves(self, job: int, placement: Placement, progress: float) -> ProgressRate:
+        """Return the rate from here, after a change of placement and at the start of a round."""
 
     def crosses(self, jobs: Ints, placements: Sequence[Placement], progress: Floats) -> tuple[Floats, Floats]:
         """Return (jobs,) rates and (jobs,) boundaries of jobs that are at a boundary, from there on.
@@ -73,4 +73,4 @@ class World(Protocol):
 
     @property
     def learns(self) -> bool:
-        """Whether jobs learn while they train. Their motion may then change without a new placement."""
+        """Whether jobs learn while they train. Their rate may then change without a new placement."""

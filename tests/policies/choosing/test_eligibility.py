@@ -27,8 +27,8 @@ def test_a_job_starts_small_and_at_most_doubles() -> None:
     grown = job("grown", gpu_types=["b"], largest_gpus={"b": 2})
     found, may = ask(new, grown)
     assert names(found, may.usable[0]) == {"1xb", "2xb", "4xb", "8xb (2 nodes)", "12xb (3 nodes)"}
-    assert names(found, may.reachable[0]) == {"1xb"}
-    assert names(found, may.reachable[1]) == {"1xb", "2xb", "4xb"}
+    assert names(found, may.within_growth[0]) == {"1xb"}
+    assert names(found, may.within_growth[1]) == {"1xb", "2xb", "4xb"}
     np.testing.assert_array_equal(may.smallest, [1, 1])
     four = found.names.index("4xb")
     np.testing.assert_array_equal(may.growth[:, four], [4.0, 2.0])
@@ -41,19 +41,19 @@ def test_an_operator_may_let_jobs_start_larger_and_grow_faster() -> None:
         first=2,
         reach=4.0,
     )
-    assert names(found, may.reachable[0]) == {"1xb", "2xb"}
-    assert names(found, may.reachable[1]) == {"1xb", "2xb", "4xb"}
+    assert names(found, may.within_growth[0]) == {"1xb", "2xb"}
+    assert names(found, may.within_growth[1]) == {"1xb", "2xb", "4xb"}
 
 
 def test_replicas_held_on_one_type_count_on_every_other() -> None:
     held = job("x", gpus_per_replica={"a": 4, "b": 1}, placement=on("a", n0=8), largest_gpus={})
     found, may = ask(held)
-    assert names(found, may.reachable[0]) == {"4xa", "8xa", "16xa (2 nodes)", "1xb", "2xb", "4xb"}
+    assert names(found, may.within_growth[0]) == {"4xa", "8xa", "16xa (2 nodes)", "1xb", "2xb", "4xb"}
 
 
 def test_a_job_without_a_model_gets_the_smallest_of_each_type() -> None:
     found, may = ask(job("x", known=False, min_gpus=2, largest_gpus={"b": 8}))
-    assert names(found, may.reachable[0]) == {"2xa", "2xb", "2xc"}
+    assert names(found, may.within_growth[0]) == {"2xa", "2xb", "2xc"}
 
 
 def test_a_special_count_is_only_for_those_that_ask_for_it() -> None:
@@ -96,11 +96,11 @@ def test_what_a_job_may_use_does_not_depend_on_the_others(
     found = ConfigurationSet.for_jobs(WHERE, [one.spec for one in jobs])
     goodput = np.random.default_rng(seed).integers(0, 3, (len(jobs), len(found))).astype(float)
     together = eligibility(jobs, found, goodput)
-    assert (together.reachable <= together.usable).all()
+    assert (together.within_growth <= together.usable).all()
     assert (together.usable <= together.allowed).all()
     for i, one in enumerate(jobs):
         alone = eligibility([one], found, goodput[[i]])
-        for name in ("allowed", "usable", "reachable", "smallest", "growth"):
+        for name in ("allowed", "usable", "within_growth", "smallest", "growth"):
             np.testing.assert_array_equal(getattr(together, name)[i], getattr(alone, name)[0], err_msg=name)
         for c, is_allowed in zip(found.items, together.allowed[i], strict=True):
             per_replica = one.spec.gpus_per_replica(c.gpu_type)

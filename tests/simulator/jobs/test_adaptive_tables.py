@@ -222,7 +222,7 @@ def test_gpus_of_a_measured_goodput_lie_on_the_nodes_it_was_measured_on() -> Non
     )
     on_two, on_one = (AdaptiveTableWorld(Workload.of([job()]), [measured], ["t4"]) for _ in range(2))
     two = Placement("t4", (NodeShare("n", 4), NodeShare("o", 4)))
-    assert on_two.moves(0, two, 0.0).rate == 8.0
+    assert on_two.moves(0, two, 0.0).per_s == 8.0
     with pytest.raises(ValueError, match="app: has no goodput of 8 t4 on 1 nodes"):
         on_one.moves(0, Placement("t4", (NodeShare("n", 8),)), 0.0)
 

@@ -12,7 +12,7 @@ from coadapt.policies.catalogue import make_policy
 from coadapt.simulator.engine.engine import Engine, Timing
 from coadapt.simulator.engine.outcome import Outcome
 from coadapt.simulator.jobs.goodput_tables import GoodputTable, GoodputTableWorld, read_tables, requested
-from coadapt.simulator.jobs.world import Motion
+from coadapt.simulator.jobs.world import ProgressRate
 from coadapt.simulator.traces.cluster_file import cluster_of
 from coadapt.simulator.traces.readers import read_trace
 from coadapt.simulator.traces.workload import TraceJob, Workload
@@ -44,10 +44,10 @@ def test_a_job_that_moves_to_another_type_keeps_its_progress() -> None:
     app = table([9_000.0, 20_000.0], t4_2=[1.0, 1.0], v100_2=[2.0, 4.0])
     world = GoodputTableWorld(Workload.of([TraceJob("a", 0.0, 2, application="app")]), [app])
     t4, v100 = (Placement(t, (NodeShare("n", 2),)) for t in ("t4", "v100"))
-    assert world.moves(0, t4, 0.0) == Motion(1.0, 20_000.0)  # rows alike are one
-    assert world.moves(0, v100, 8_000.0) == Motion(2.0, 9_000.0)
-    assert world.moves(0, v100, 9_000.0) == Motion(4.0, 20_000.0)
-    assert world.moves(0, t4, 9_000.0) == Motion(1.0, 20_000.0)
+    assert world.moves(0, t4, 0.0) == ProgressRate(1.0, 20_000.0)  # rows alike are one
+    assert world.moves(0, v100, 8_000.0) == ProgressRate(2.0, 9_000.0)
+    assert world.moves(0, v100, 9_000.0) == ProgressRate(4.0, 20_000.0)
+    assert world.moves(0, t4, 9_000.0) == ProgressRate(1.0, 20_000.0)
     world.moves(0, v100, 8_000.0)
     job, at = np.array([0]), np.array([9_000.0])
     assert [column.tolist() for column in world.crosses(job, [v100], at)] == [[4.0], [20_000.0]]
