@@ -24,7 +24,7 @@ from .demand import Demand
 Floats = NDArray[np.float64]
 
 
-class Rooms:
+class FreeGpuIndex:
     """Free GPUs, CPUs and memory of nodes of one type. Only `take` and `give_back` change them.
 
     free: free GPUs of each node.
@@ -169,11 +169,11 @@ class _Want(NamedTuple):
     demand: Demand
 
 
-class Tenants:
+class PreemptionCandidates:
     """The jobs that hold a part of a node and may be moved to make room for larger ones."""
 
-    def __init__(self, rooms: Rooms, parts: Iterable[Part]) -> None:
-        self._rooms = rooms
+    def __init__(self, free_gpus: FreeGpuIndex, parts: Iterable[Part]) -> None:
+        self._free_gpus = free_gpus
         self._parts: dict[int, list[Part]] = {}
         for part in parts:
             self._parts.setdefault(part.node, []).append(part)
@@ -192,7 +192,7 @@ class Tenants:
 
     def clear_nodes(self, count: int, node_gpus: int, demand: Demand) -> list[Part]:
         """Remove the fewest jobs, so that `count` nodes of a size are wholly free; [] if that cannot be."""
-        free = self._rooms.empties(node_gpus, demand)
+        free = self._free_gpus.empties(node_gpus, demand)
         return self._clear(count - free, _Want(node_gpus, True, demand))
 
     def _clear(self, count: int, want: _Want) -> list[Part]:
@@ -216,7 +216,7 @@ class Tenants:
         going = [part for _, _, node in chosen for part in self._movers(node, want)]
         for part in going:
             self._parts[part.node].remove(part)
-            self._rooms.give_back(part.node, part.gpus, part.cpus, part.memory_gib)
+            self._free_gpus.give_back(part.node, part.gpus, part.cpus, part.memory_gib)
         return going
 
     def _option(self, node: int, want: _Want) -> tuple[int, int, int] | None:
@@ -230,12 +230,12 @@ class Tenants:
         The result is [] if nothing has to move or moving all is not enough.
         """
         gpus, whole, demand = want
-        if whole and self._rooms.size[node] != gpus:
+        if whole and self._free_gpus.size[node] != gpus:
             return []
         most = gpus if whole else block(gpus) // 2
-        lacking = gpus - self._rooms.free[node]
+        lacking = gpus - self._free_gpus.free[node]
         parts = [part for part in self._parts[node] if part.gpus <= most]
-        if not self._rooms.has(node, gpus, demand):
+        if not self._free_gpus.has(node, gpus, demand):
             return self._movers_with(node, want, lacking, [*parts, *self._lighter(node, want)])
         going: list[Part] = []
         while lacking > 0 and parts:
@@ -249,7 +249,7 @@ class Tenants:
 
         The smallest that is enough alone, else those that hold most of what lacks; [] if all are not enough.
         """
-        lacks = partial(self._rooms.lacks, node, want.gpus, want.demand)
+        lacks = partial(self._free_gpus.lacks, node, want.gpus, want.demand)
         alone = [part for part in parts if part.gpus >= lacking and not any(lacks([part]))]
         if alone:
             return [min(alone, key=lambda part: (part.gpus, part.cpus, part.memory_gib, part.job))]
@@ -267,7 +267,7 @@ class Tenants:
         gpus, whole, demand = want
         if whole:
             return []
-        most, asked = block(gpus), demand.on(self._rooms.nodes[node], gpus)
+        most, asked = block(gpus), demand.on(self._free_gpus.nodes[node], gpus)
         return [
             part
             for part in self._parts[node]

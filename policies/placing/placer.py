@@ -18,7 +18,7 @@ from ...core.placement import NodeShare, Placement
 from ...core.resources import Totals
 from ..contract.configuration import Configuration, block
 from .demand import WISH, Demand
-from .free_gpu_index import Part, Rooms, Tenants
+from .free_gpu_index import FreeGpuIndex, Part, PreemptionCandidates
 from .ledger import NOWHERE, totals_of
 
 
@@ -135,27 +135,27 @@ class _Board:
         to_place = self._keep(jobs, free)
         if not to_place:
             return
-        rooms = Rooms(self.nodes, self._totals, free, *self._left())
-        tenants: Tenants | None = None
+        free_gpus = FreeGpuIndex(self.nodes, self._totals, free, *self._left())
+        candidates: PreemptionCandidates | None = None
         queue = [self._largest_first(job) for job in to_place]
         heapify(queue)
         while queue:
             job = heappop(queue)[-1]
             demand = self._demand(job)
-            found = self._find(job, rooms, demand)
+            found = self._find(job, free_gpus, demand)
             if found is None:
-                tenants = tenants or Tenants(rooms, self._parts())
+                candidates = candidates or PreemptionCandidates(free_gpus, self._parts())
                 c = self._wanted[job]
                 movers = (
-                    tenants.clear_nodes(c.nodes, c.node_gpus, demand)
+                    candidates.clear_nodes(c.nodes, c.node_gpus, demand)
                     if c.node_gpus
-                    else tenants.make_way(c.gpus, demand)
+                    else candidates.make_way(c.gpus, demand)
                 )
                 for part in movers:
                     del self.kept[part.job]
                     self.moved.append(part.job)
                     heappush(queue, self._largest_first(part.job))
-                found = self._find(job, rooms, demand) if movers else None
+                found = self._find(job, free_gpus, demand) if movers else None
             if found is None:
                 self.unplaced.append(job)
                 continue
@@ -163,7 +163,7 @@ class _Board:
             for node, gpus in found.items():
                 share = NodeShare(self.nodes[node].id, gpus, *demand.on(self.nodes[node], gpus))
                 shares.append(share)
-                rooms.take(node, self._wanted[job].node_gpus or gpus, share.cpus, share.memory_gib)
+                free_gpus.take(node, self._wanted[job].node_gpus or gpus, share.cpus, share.memory_gib)
 
     def _left(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the CPUs and memory that kept jobs leave on each node; infinity if it states none."""
@@ -233,12 +233,12 @@ class _Board:
                 share = shares[0]
                 yield Part(share.gpus, job, self._at[share.node_id][1], share.cpus, share.memory_gib)
 
-    def _find(self, job: str, rooms: Rooms, demand: Demand) -> Held | None:
+    def _find(self, job: str, free_gpus: FreeGpuIndex, demand: Demand) -> Held | None:
         configuration, before = self._wanted[job], self.before(job)
         if configuration.node_gpus:
-            nodes = rooms.whole_nodes(configuration.nodes, configuration.node_gpus, before, demand)
+            nodes = free_gpus.whole_nodes(configuration.nodes, configuration.node_gpus, before, demand)
             return None if nodes is None else dict(zip(nodes, configuration.shape, strict=True))
-        node = rooms.best_fit(configuration.gpus, before, demand)
+        node = free_gpus.best_fit(configuration.gpus, before, demand)
         return None if node is None else {node: configuration.gpus}
 
     def _demand(self, job: str) -> Demand:

@@ -9,16 +9,18 @@ import pytest
 from coadapt.core.cluster import Cluster, Node
 from coadapt.core.resources import Totals
 from coadapt.policies.placing.demand import WISH, Demand
-from coadapt.policies.placing.free_gpu_index import Part, Rooms, Tenants
+from coadapt.policies.placing.free_gpu_index import FreeGpuIndex, Part, PreemptionCandidates
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 
-def rooms(*nodes: int, free: list[int] | None = None, cpus: float = 0.0, memory_gib: float = 0.0) -> Rooms:
+def rooms(*nodes: int, free: list[int] | None = None, cpus: float = 0.0, memory_gib: float = 0.0) -> FreeGpuIndex:
     """Return nodes with so many GPUs each; of CPUs and memory they state so much for each node."""
     where = Cluster(tuple(Node(f"n{at:02}", "t4", gpus, cpus, memory_gib) for at, gpus in enumerate(nodes)))
     totals = Totals.of(where, "t4")
-    return Rooms(where.of_type("t4"), totals, list(free or nodes), totals.cpus.copy(), totals.memory_gib.copy())
+    return FreeGpuIndex(
+        where.of_type("t4"), totals, list(free or nodes), totals.cpus.copy(), totals.memory_gib.copy()
+    )
 
 
 # --- best fit --------------------------------------------------------------------------------------------------
@@ -104,13 +106,15 @@ def test_whole_nodes_are_those_of_the_job_then_the_lowest_of_that_size() -> None
 # --- who makes way -----------------------------------------------------------------------------------------------
 
 
-def crowd(*parts: tuple[int, int], sizes: tuple[int, ...]) -> tuple[Rooms, Tenants]:
+def crowd(*parts: tuple[int, int], sizes: tuple[int, ...]) -> tuple[FreeGpuIndex, PreemptionCandidates]:
     """Return nodes on which jobs of (node, GPUs) are: "j0", "j1", …"""
     used = np.zeros(len(sizes), int)
     for node, gpus in parts:
         used[node] += gpus
     room = rooms(*sizes, free=[size - int(gpus) for size, gpus in zip(sizes, used, strict=True)])
-    return room, Tenants(room, [Part(gpus, f"j{i}", node, 0.0, 0.0) for i, (node, gpus) in enumerate(parts)])
+    return room, PreemptionCandidates(
+        room, [Part(gpus, f"j{i}", node, 0.0, 0.0) for i, (node, gpus) in enumerate(parts)]
+    )
 
 
 @pytest.mark.parametrize(
@@ -149,13 +153,15 @@ def test_nobody_goes_where_that_would_not_be_enough() -> None:
 # --- who makes way for CPUs and memory ---------------------------------------------------------------------------
 
 
-def crowd_with(*parts: tuple[int, int, float, float], sizes: tuple[int, ...]) -> tuple[Rooms, Tenants]:
+def crowd_with(
+    *parts: tuple[int, int, float, float], sizes: tuple[int, ...]
+) -> tuple[FreeGpuIndex, PreemptionCandidates]:
     """Return nodes of 16 CPUs and 64 GiB, on which jobs of (node, GPUs, CPUs, GiB) are: "j0", "j1", …"""
     room = rooms(*sizes, cpus=16.0, memory_gib=64.0)
     for node, *amounts in parts:
         room.take(node, *amounts)
     held = [Part(gpus, f"j{i}", node, cpus, gib) for i, (node, gpus, cpus, gib) in enumerate(parts)]
-    return room, Tenants(room, held)
+    return room, PreemptionCandidates(room, held)
 
 
 @pytest.mark.parametrize(
@@ -185,9 +191,9 @@ def test_the_fewest_jobs_make_way_for_cpus_and_memory(
 def test_nodes_without_what_is_asked_for_do_not_count_as_free() -> None:
     where = Cluster((Node("n0", "t4", 4, 4.0), Node("n1", "t4", 4, 32.0)))
     totals = Totals.of(where, "t4")
-    room = Rooms(where.of_type("t4"), totals, [4, 4], totals.cpus.copy(), totals.memory_gib.copy())
+    room = FreeGpuIndex(where.of_type("t4"), totals, [4, 4], totals.cpus.copy(), totals.memory_gib.copy())
     room.take(1, 1, 1.0, 0.0)
-    tenants = Tenants(room, [Part(1, "j0", 1, 1.0, 0.0)])
+    tenants = PreemptionCandidates(room, [Part(1, "j0", 1, 1.0, 0.0)])
     assert room.empties(4, WISH) == 1
     assert room.empties(4, Demand(8.0)) == 0
     assert [part.job for part in tenants.clear_nodes(1, 4, Demand(8.0))] == ["j0"]
