@@ -45,19 +45,20 @@ class CatchingUp:
     def __post_init__(self) -> None:
         self.of_peers = False  # whether the state is that of processes that train, not of a checkpoint
         self._began = False  # whether the script's loop began
-        # A script may change this state before its loop, but goes on from here all the same.
-        self._taken_over: dict[str, Any] | None = None
 
     def take_over(self, state: dict[str, Any], rank: int) -> None:
-        """Go on from a state. Raises ValueError where it is that of another script."""
+        """Go on from a state. Raises ValueError where it is that of another script.
+
+        A script may change this state before its loop, but goes on from here all the same.
+        """
         self.state.apply(state, rank)
-        self._taken_over = None if self._began else as_current(state)
+        self.state.taken = None if self._began else as_current(state)
 
     def begin_script(self) -> None:
         """Begin the script's loop: the script has set itself up, and may have changed what it has taken over."""
         self._began = True
-        if self._taken_over is not None:
-            self.state.put_back(self._taken_over, self.peers.rank)
+        if self.state.taken is not None:
+            self.state.put_back(self.state.taken, self.peers.rank)
         self.variables.begin()
 
     def begin_pass(self) -> bool:
@@ -73,7 +74,7 @@ class CatchingUp:
 
     def arrive(self) -> None:
         """Put everything in place for the batch that comes next."""
-        taken, self._taken_over = self._taken_over, None
+        taken, self.state.taken = self.state.taken, None
         if taken is not None and taken["variables"]["in_pass"]:
             self.state.put_back(taken, self.peers.rank)
         samples = self._take_variables(self.variables.begin_loop)

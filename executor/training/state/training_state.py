@@ -79,15 +79,19 @@ class TrainingState:
     """What `prepare` was given and what the session counts, by reference.
 
     `extras` are further parts by name: a function that captures one, and one that takes it over.
+    `taken`: a state that was taken over, while the script is not where that is yet.
     """
 
     prepared: Prepared
     noise: GradientNoise
     position: Position
     extras: dict[str, tuple[Callable[[], Any], Callable[[Any], None]]] = field(default_factory=dict)
+    taken: dict[str, Any] | None = None
 
     def capture(self) -> dict[str, Any]:
         """Return the state now; its tensors are the live ones."""
+        if self.taken is not None and self.taken["variables"]["in_pass"]:
+            return self.taken  # what the script does until it is there, such as draw numbers, was done
         prepared = self.prepared
         return {
             "format": FORMAT,

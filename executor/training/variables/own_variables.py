@@ -70,6 +70,8 @@ class OwnVariables:
 
     def state(self, in_pass: bool, pass_samples: int) -> dict[str, Any]:
         """Return what another process needs to go on. `in_pass`: a pass over the data is under way."""
+        if self._taken:  # the script has not come to its place
+            return {**self._taken, "known": self._sums.known.as_plain()}
         return {
             "now": list(self._capture() if self._as_one is None else self._as_one),
             "pass": list(self._pass_begun),
@@ -96,12 +98,15 @@ class OwnVariables:
         """
         known = self._sums.known
         known.alike = self._sums.still_alike()
-        mine = [list(self._capture()), weight, known] if here else None
+        mine = [list(self._capture()), weight, known, self._taken] if here else None
         told_by_all: list[Any] = group.gather_objects(mine) if group else [mine]
         everyone = [told for told in told_by_all if told is not None]
-        for _, _, theirs in everyone:
+        for _, _, theirs, _ in everyone:
             known.update(theirs)
-        known.alike = _common([theirs.alike for _, _, theirs in everyone])
+        if taken := next((taken for *_, taken in everyone if taken), None):
+            self._as_one = taken["now"]  # nobody has gone on while one of them was still to come to its place
+            return
+        known.alike = _common([theirs.alike for _, _, theirs, _ in everyone])
         captured = _of_all([told[0] for told in everyone])
         if len({tuple(frame["function"] for frame in frames) for frames in captured}) != 1:
             captured = captured[:1]  # they are at different places

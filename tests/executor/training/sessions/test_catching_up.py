@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import random
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
+import pytest
 import torch
+from coadapt.executor.protocol.messages import Save, Stop
 from coadapt.executor.training.collective.group import Group
+from coadapt.executor.training.sessions.membership import Leaving
 
 from tests.support.ranks import on_ranks
 from tests.support.sessions import Managed, Script
@@ -46,6 +52,52 @@ def test_what_a_script_does_to_its_model_before_its_loop_is_put_right() -> None:
         return [taken == there, there != 1.0, script.seen]
 
     assert on_ranks(1, act)[0] == [True, True, [[4, 5, 6, 7]]]
+
+
+class Ended(Exception):
+    """Ends a script in the midst of a batch, as the end of its process does."""
+
+
+def run(checkpoints: Path, command: str = "", until: int = 99) -> list[Any]:
+    """Run a script from its newest checkpoint on, to its end or until its n-th batch; return its variables.
+
+    `command`: what it is told before its loop. It is told to save before its last batch.
+    """
+
+    def act(group: Group) -> list[Any]:
+        random.seed(1)
+        script = Script(samples=16)
+        managed = Managed(script, checkpoints, checkpoint={"at_epoch_end": False}).started()
+        commands = {"save": Save(), "stop": Stop(), "regroup": managed.join(2)}
+        managed.send(*([commands[command]] if command else []))
+        seen, sums, drawn = 0, [], []
+        with suppress(Ended, Leaving):
+            for _ in managed.session.epochs(2):
+                random.random()
+                total = 0.0
+                for batch in script.loader:
+                    script.train(batch)
+                    total += float(batch[0].sum())
+                    drawn.append(random.random())
+                    seen += 1
+                    if seen == until:
+                        raise Ended
+                    if seen == until - 1:
+                        managed.send(Save())
+                        managed.session.control.come_soon()
+                sums.append(total)
+        return [seen, sums, drawn, script.weight]
+
+    return on_ranks(1, act)[0]
+
+
+@pytest.mark.parametrize("command", ["save", "stop", "regroup"])
+def test_a_job_that_is_told_to_do_something_before_it_has_caught_up_goes_on_as_it_was(
+    command: str, tmp_path: Path
+) -> None:
+    run(tmp_path / "job", until=3)
+    run(tmp_path / "job", command, until=4 if command == "regroup" else 3)
+    assert run(tmp_path / "job") == run(tmp_path / "plain")
 
 
 def test_a_loop_that_counts_its_calls_of_next_runs_through_what_the_others_had_for_nothing() -> None:
