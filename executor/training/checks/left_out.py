@@ -26,7 +26,7 @@ def check_schedulers(prepared: Prepared) -> None:
         optimizer = getattr(scheduler, "optimizer", None)
         if id(scheduler) not in known and any(optimizer is one for one in prepared.optimizers):
             raise RuntimeError(
-                f"a {type(scheduler).__name__} of the script was not given to prepare, and would lose its place "
+                f"the script's {type(scheduler).__name__} was not given to prepare, and would lose its place "
                 f"whenever the job is moved or started again; {_GIVE_ALL}"
             )
 
@@ -49,13 +49,13 @@ def watch_optimizers(prepared: Prepared, batch: Callable[[], int | None]) -> Non
         trained = {id(p) for group in optimizer.param_groups for p in group["params"]}
         if not trained.isdisjoint(map(id, prepared.parameters())):
             raise RuntimeError(
-                f"a {type(optimizer).__name__} that was not given to prepare steps parameters of the prepared "
-                f"model; {_GIVE_ALL}"
+                f"the script's {type(optimizer).__name__} was not given to prepare, and steps parameters of the "
+                f"prepared model; {_GIVE_ALL}"
             )
         if first.setdefault(optimizer, number) != number:
             raise RuntimeError(
-                f"a {type(optimizer).__name__} and what it trains were not given to prepare, so that every "
-                "replica would train one of its own; give coadapt.prepare all models and optimizers"
+                f"the script's {type(optimizer).__name__} and what it trains were not given to prepare, so that "
+                "every replica would train one of its own; give coadapt.prepare all models and optimizers"
             )
 
     register_optimizer_step_pre_hook(look)

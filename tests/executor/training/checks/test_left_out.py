@@ -31,7 +31,7 @@ class Script:
 def test_a_scheduler_that_was_not_given_is_named() -> None:
     script = Script()
     scheduler = StepLR(script.optimizer, 1)
-    with pytest.raises(RuntimeError, match="a StepLR of the script was not given to prepare, and would lose"):
+    with pytest.raises(RuntimeError, match="the script's StepLR was not given to prepare, and would lose"):
         check_schedulers(script.prepared)
     assert scheduler.last_epoch == 0
 
@@ -102,7 +102,7 @@ def test_one_that_steps_parameters_of_the_prepared_model_is_named_at_once(watche
     stray = torch.optim.Adam(watched.script.model.parameters())
     stray.step()  # before the loop nobody minds
     watched.number = 1
-    with pytest.raises(RuntimeError, match="a Adam that was not given to prepare steps parameters of"):
+    with pytest.raises(RuntimeError, match="the script's Adam was not given to prepare, and steps parameters of"):
         stray.step()
 
 
@@ -112,7 +112,7 @@ def test_one_with_a_model_of_its_own_is_named_in_its_second_batch(watched: Watch
     stray.step()
     stray.step()
     watched.number = 2
-    with pytest.raises(RuntimeError, match="a SGD and what it trains were not given to prepare"):
+    with pytest.raises(RuntimeError, match="the script's SGD and what it trains were not given to prepare"):
         stray.step()
 
 
