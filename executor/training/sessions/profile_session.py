@@ -35,6 +35,11 @@ from .group_session import GroupSession
 from .membership import Leaving
 from .start_up import ready, warm_up
 
+MOST_IDLE_PASSES = 3  # in a row, in which the script takes no batch
+NOT_TAKEN = (
+    "passes of coadapt.epochs took no batch of the loader that prepare returned; iterate over that one in the loop"
+)
+
 
 class ProfileSession(GroupSession):
     """Walks the loader through the sizes of a `ProfilePlan`, and sends `Trying` before each, `Profiled` after."""
@@ -53,6 +58,7 @@ class ProfileSession(GroupSession):
         self.sizes = profile_plan(config, gpu_type, pace, progress, self.scale.least_local_bsz)
         self.trying: int | None = None  # the local batch size that is being measured
         self._warming_up = False
+        self._idle_passes = 0
         # The steps before the first size is timed go on until the second moments are in use, too.
         self._more_warmup = 0 if self.preconditioner.identity else MIN_PRECONDITIONER_STEPS
         self._steps_left: list[bool] = []  # for each step of the size being measured, whether it is warm-up
@@ -74,6 +80,9 @@ class ProfileSession(GroupSession):
 
     def end_pass(self, epoch: int) -> None:
         self.raise_failure()
+        self._idle_passes += 1
+        if self._idle_passes > MOST_IDLE_PASSES:  # it would go on until the time for a profile run is over
+            raise RuntimeError(NOT_TAKEN)
         self.position.epoch = epoch + 1
         self.position.loop = self.position.batch = self.position.offset = 0
 
@@ -106,6 +115,7 @@ class ProfileSession(GroupSession):
                 continue
             restarts = 0
             self._warming_up = self._steps_left.pop(0)
+            self._idle_passes = 0
             yield from self.parts.hand_out(unit, last=True)
             if not self._steps_left:
                 self._measured()

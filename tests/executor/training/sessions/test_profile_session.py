@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
+import pytest
 from coadapt.core.reports import NOTHING_PROFILED, ProfileProgress
 from coadapt.core.training_config import TrainingConfig
 from coadapt.executor.protocol.messages import PROFILE_JSON, Profiled, Ready, Stop, Trying
@@ -65,6 +66,17 @@ def test_epochs_go_on_until_all_is_measured_and_nothing_but_whole_batches_is_giv
         return [run.run(count=1), run.measured[-1], {len(batch) for batch in run.script.seen} - set(run.tried)]
 
     assert on_ranks(1, act)[0] == [True, 16, set()]
+
+
+def test_a_script_that_iterates_over_another_loader_is_told_so_at_once() -> None:
+    def act(group: Group) -> list[str]:
+        run = Measured()
+        with pytest.raises(RuntimeError) as error:
+            list(run.session.epochs(2))  # what it does in its passes has nothing to do with the loader
+        return [str(error.value), *map(str, run.tried)]
+
+    (told,) = on_ranks(1, act)[0]
+    assert told.startswith("passes of coadapt.epochs took no batch of the loader that prepare returned; ")
 
 
 def test_a_run_that_another_process_began_goes_on_where_that_was() -> None:
