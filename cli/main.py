@@ -141,7 +141,9 @@ def up(
     ] = None,
     address: Annotated[str | None, typer.Option(help='Serve a Ray cluster that runs; "auto" finds it.')] = None,
     round_interval: Annotated[float, typer.Option(help="Seconds between scheduling rounds.")] = 60.0,
-    policy: Annotated[str, typer.Option(help="The scheduling policy.")] = "sia",
+    policy: Annotated[
+        str, typer.Option(help="The policy, such as sia, coadapt, srtf or fifo; an unknown one lists all.")
+    ] = "sia",
     policy_option: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME=VALUE", help="An option of the policy, such as p=-1; repeatable."),
@@ -478,12 +480,15 @@ def simulate(
         Path | None,
         typer.Option(help="Jobs to replay: JSON lines, CSV of Sia, COpter, Helios, Philly or PAI, or Gavel's."),
     ] = None,
-    format: Annotated[str | None, typer.Option(help="The trace's format, where its header does not tell.")] = None,
+    format: Annotated[
+        str | None, typer.Option(help="The trace's format, if its header does not tell; an unknown one lists all.")
+    ] = None,
     cluster: Annotated[
         str, typer.Option(help='Nodes such as "6x t4:4, 2x a100:8", or a YAML or CSV file that describes them.')
     ] = "6x t4:4, 3x rtx:8, 2x a100:8",
     policy: Annotated[
-        list[str] | None, typer.Option(help="A policy, by default sia; repeatable, to compare.")
+        list[str] | None,
+        typer.Option(help="A policy, by default sia; repeatable, to compare; an unknown one lists all."),
     ] = None,
     policy_option: Annotated[
         list[str] | None,
@@ -690,7 +695,7 @@ def sweep(
 
 @app.command()
 def down() -> None:
-    """End the scheduler, its jobs, and a cluster that `coadapt up --emulate` started; nothing else."""
+    """End the scheduler, and a cluster that `up --emulate` started; jobs save, and go on after the next `up`."""
     from ..deploy import local_cluster
 
     print("down" if local_cluster.down() else "nothing was running")
