@@ -220,7 +220,7 @@ def submit(
     ] = False,
     as_json: Json = False,
 ) -> int:
-    """Submit jobs. Nothing is submitted unless every job file is good."""
+    """Submit jobs. Nothing is submitted unless every job file is good and every folder can be sent."""
     from ..client import jobfile
     from ..client.script_check import mistaken
     from ..client.unshared_decisions import unshared_decisions
@@ -246,7 +246,7 @@ def submit(
     for spec in specs:
         for decision in unshared_decisions(Path(spec.working_dir) / spec.script):
             _note(spec.name, f"{spec.script}, {decision}")
-    ids = [client.submit(spec, tell=partial(_note, spec.name)) for spec in specs]
+    ids = client.submit_all(specs, tell=_note)
     if not (wait or follow):
         if as_json:
             _print([{"id": job} for job in ids], True)

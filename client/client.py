@@ -112,17 +112,31 @@ class Client:
             is too large.
         """
         spec = jobfile.locate(job, Path.cwd()) if isinstance(job, JobSpec) else jobfile.load(job)
-        folder = Path(spec.working_dir)
-        package = pack(folder, self.settings.max_package_mib, spec.script)
-        for sentence in package.left_behind:
-            tell(sentence)
-        if not self.call("has_package", package.name):
-            self.call("put_package", package.name, package.data)
-        key = script_key(package, spec)
-        return cast(
-            str,
-            self.call("submit", spec.model_dump_json(), package.name, idempotency_key or uuid.uuid4().hex, key),
-        )
+        (job_id,) = self._submit([spec], lambda _, text: tell(text), idempotency_key)
+        return job_id
+
+    def submit_all(
+        self, jobs: Sequence[JobSpec], *, tell: Callable[[str, str], None] = lambda name, text: None
+    ) -> Sequence[str]:
+        """Send several jobs; returns their ids. None is submitted before the folders of all have arrived.
+
+        `tell` is called as by `submit`, with the job's name before the sentence. Raises: as `submit` does.
+        """
+        return self._submit([jobfile.locate(job, Path.cwd()) for job in jobs], tell)
+
+    def _submit(
+        self, specs: Sequence[JobSpec], tell: Callable[[str, str], None], idempotency_key: str | None = None
+    ) -> Sequence[str]:
+        sent = []
+        for spec in specs:
+            package = pack(Path(spec.working_dir), self.settings.max_package_mib, spec.script)
+            for sentence in package.left_behind:
+                tell(spec.name, sentence)
+            if not self.call("has_package", package.name):
+                self.call("put_package", package.name, package.data)
+            key = idempotency_key or uuid.uuid4().hex
+            sent.append((spec.model_dump_json(), package.name, key, script_key(package, spec)))
+        return [cast(str, self.call("submit", *arguments)) for arguments in sent]
 
     def list(self) -> list[JobRow]:
         return cast("list[JobRow]", self.call("list"))

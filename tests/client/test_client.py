@@ -51,6 +51,7 @@ def tell(folder: str) -> dict[str, Any]:
     os.environ.pop("RAY_AUTH_MODE", None)  # as a user has it: with a token
     import psutil
     from coadapt.client.client import UnknownJobError, connect
+    from coadapt.core.errors import PackageError
     from coadapt.core.job import Emulation, JobSpec, Phase, ResourceRequest
     from coadapt.core.settings import Settings
     from coadapt.deploy import local_cluster
@@ -108,6 +109,15 @@ def tell(folder: str) -> dict[str, Any]:
         except SettingsError as error:
             told["other settings"] = str(error)
         start_service(record, settings)  # the same again is no error
+        large = Path(folder) / "large"
+        large.mkdir()
+        (large / "train.py").write_text(SCRIPT)
+        with (large / "data.bin").open("wb") as file:
+            file.truncate(1 << 30)
+        try:
+            client.submit_all([spec("good", 3), spec("large", 3).model_copy(update={"working_dir": str(large)})])
+        except PackageError as error:
+            told["too large"] = str(error), [row["name"] for row in client.list()]
         absent = client.submit(spec("absent", 3, gpu_types=["h100"]))
         told["short"] = client.wait([short], timeout_s=240)[short]
         told["short log"] = "".join(client.logs(short, follow=True))
@@ -203,6 +213,12 @@ def test_a_job_is_measured_trained_and_ends(told: dict[str, Any]) -> None:
     }
     assert next(span["phase"] for span in told["timeline"]) == "profiling"
     assert all(span["end_s"] is not None for span in told["timeline"])
+
+
+def test_of_several_jobs_none_is_submitted_where_a_folder_cannot_be_sent(told: dict[str, Any]) -> None:
+    said, names = told["too large"]
+    assert "large has more than 400 MiB, at most 100 MiB are sent" in said
+    assert "good" not in names
 
 
 def test_its_whole_output_can_be_read(told: dict[str, Any]) -> None:
