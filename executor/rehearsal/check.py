@@ -301,7 +301,7 @@ class _Check:
 
     def _crashed(self, event: Crashed) -> str:
         place = "" if event.unfit else place_of(event.traceback, self.subject.folder)
-        summary = re.sub(r"^coadapt\.[\w.]+: ", "", event.summary)  # a message of the session is a whole sentence
+        summary = event.summary
         if place:
             summary += f" ({place})"
         elif re.search(r" exited with status \d+$", summary):  # why was written, as argparse does

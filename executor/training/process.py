@@ -166,10 +166,14 @@ def crashed(error: BaseException) -> Crashed:
 
 
 def summary_of(error: BaseException) -> str:
-    """Return the exception's type and the first line of what it says, as `RuntimeError: my bug:`."""
+    """Return the exception's type and the first line of what it says, as `RuntimeError: my bug`.
+
+    An error of ours is a whole sentence without its type.
+    """
     lines = [line.strip() for line in "".join(traceback.format_exception_only(error)).splitlines() if line.strip()]
     # A message may begin with an empty line: then the type stands alone.
     summary = f"{lines[0]} {lines[1]}" if len(lines) > 1 and re.fullmatch(r"[\w.]+:", lines[0]) else lines[0]
+    summary = re.sub(r"^coadapt\.[\w.]+: ", "", summary)
     return summary if len(summary) <= SUMMARY_CHARACTERS else summary[: SUMMARY_CHARACTERS - 1] + "…"
 
 

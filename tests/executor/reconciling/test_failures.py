@@ -3,6 +3,7 @@
 import pytest
 from coadapt.executor.reconciling.failures import NO_OTHER_END, SAME_TWICE, FailureBudget, fault_of
 from coadapt.executor.training.process import summary_of
+from coadapt.executor.training.state.checkpoint import CheckpointError
 
 LIBRARY = "/usr/lib/python3.11/site-packages/torch/nn/functional.py"
 
@@ -47,10 +48,13 @@ class Silent(Exception):
         (ValueError(), "ValueError"),
         (KeyError("x"), "KeyError: 'x'"),
         (Silent("no"), f"{Silent.__module__}.Silent: no"),
+        (CheckpointError("checkpoint: holds 2 models"), "checkpoint: holds 2 models"),
         (ValueError("x" * 10_000), "ValueError: " + "x" * 487 + "…"),
     ],
 )
-def test_a_reason_is_the_exceptions_type_and_first_line(error: Exception, summary: str) -> None:
+def test_a_reason_is_the_exceptions_type_and_first_line_or_a_sentence_of_ours(
+    error: Exception, summary: str
+) -> None:
     assert summary_of(error) == summary
 
 
