@@ -117,7 +117,7 @@ def misfits(spec: JobSpec, cluster: Cluster) -> list[str]:
         return [problem]
     this, the = "this cluster", "the cluster"
     if any(cluster.pools):
-        this = the = f"pool {spec.pool}" if spec.pool else "the nodes of no pool"
+        this = the = f"pool {spec.pool}" if spec.pool else "the cluster outside its pools"
     cluster = cluster.of_pool(spec.pool or "")
     capacity = cluster.capacity()
     problems = [

@@ -137,7 +137,11 @@ def test_a_pool_where_there_are_none_is_refused() -> None:
         ),
         (
             "resources: {gpu_types: [t4]}\n",
-            "resources.gpu_types: t4 is not a GPU type of the nodes of no pool; known: a100",
+            "resources.gpu_types: t4 is not a GPU type of the cluster outside its pools; known: a100",
+        ),
+        (
+            "resources: {min_gpus: 8}\n",
+            "resources.min_gpus: 8 is more than the cluster outside its pools has of any one type (a100 4)",
         ),
         (
             "pool: lab\nresources: {min_gpus: 4}\n",
