@@ -99,7 +99,7 @@ class Engine:
         self._handovers = Handovers()
         self._clock = self.clock or self.timing.clock()
         self._held = PlanLedger(self.cluster, name_of(self.policy))
-        self._again_s: float | None = None  # when the policy wants to be asked again
+        self._again_s = np.inf  # when the policy wants to be asked again
         self._log = RunLog()
 
     def run(self) -> Outcome:
@@ -171,8 +171,7 @@ class Engine:
 
     def asked_again_s(self) -> float:
         """Return when the policy asked to be called again; inf if that is past or no job is there."""
-        later = self._again_s is not None and self._again_s > self._now and len(self._active)
-        return float(self._again_s) if self._again_s is not None and later else np.inf
+        return self._again_s if self._again_s > self._now and len(self._active) else np.inf
 
     def expected_end_s(self) -> float:
         """Return when the first running job ends at its current rate, at least 0.1 s from now; inf: none runs."""
@@ -317,7 +316,7 @@ class Engine:
         self._log.policy_s.append(took_s)
         if self.watch is not None:
             self.watch(round, plan)
-        self._again_s = plan.again_s
+        self._again_s = np.inf if plan.again_s is None else float(plan.again_s)
         self._log.contention.append((self._now, len(active)))
         wanted = {self._order.get(id, -1): placement for id, placement in plan.placements.items()}
         moved = {
