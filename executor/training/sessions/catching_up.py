@@ -45,6 +45,7 @@ class CatchingUp:
     def __post_init__(self) -> None:
         self.of_peers = False  # whether the state is that of processes that train, not of a checkpoint
         self._began = False  # whether the script's loop began
+        self._here = (-1, -1)  # the pass and the loop within it that the last batch was of
 
     def take_over(self, state: dict[str, Any], rank: int) -> None:
         """Go on from a state. Raises ValueError where it is that of another script.
@@ -77,7 +78,11 @@ class CatchingUp:
         taken, self.state.taken = self.state.taken, None
         if taken is not None and taken["variables"]["in_pass"]:
             self.state.put_back(taken, self.peers.rank)
-        samples = self._take_variables(self.variables.begin_loop)
+        here = self.loop.position.epoch, self.loop.position.loop
+        if here != self._here:
+            self._here = here
+            self.variables.begin_loop()
+        samples = self._take_variables(self.variables.arrive)
         if samples is not None:
             self.samples.go_on_from(samples)
 

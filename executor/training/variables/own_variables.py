@@ -187,9 +187,12 @@ class OwnVariables:
         self._pass_begun = self._capture()
         return in_pass
 
-    def begin_loop(self, rank: int, replicas: int) -> int | None:
-        """Ask for the first batch. Returns this rank's samples so far where it goes on in the midst of a pass."""
+    def begin_loop(self) -> None:
+        """Begin a loop over the data, of which a pass may have several."""
         self._sums.begin_loop()
+
+    def arrive(self, rank: int, replicas: int) -> int | None:
+        """Come to where the others are. Returns this rank's samples so far where a pass is under way."""
         taken, self._taken = self._taken, {}
         if not taken:
             return None

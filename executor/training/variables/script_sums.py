@@ -28,6 +28,7 @@ from .script_rows import is_row
 ATTRIBUTES = "__coadapt_attributes__"
 # Parts of a loop that are looked at, in the first passes.
 LOOKS = 8
+FIRST_LOOKS = 6  # parts of a loop that are looked at before these, since the first ones tell little
 LOOPS = 4  # loops of a pass, such as one for training and one to evaluate
 PASSES = 3
 LOOKS_AGAIN = 3  # parts that are looked at after batches have come to be divided otherwise
@@ -153,7 +154,7 @@ class SampleSums:
         """Begin a loop over the data, of which a pass may have several."""
         self._loops += 1
         if self._loops <= LOOPS:
-            self._looks = 0
+            self._looks = -FIRST_LOOKS
 
     def look_again(self) -> None:
         """Look again, because batches are divided otherwise from now on."""

@@ -33,6 +33,23 @@ def test_counts_sums_and_statistics_are_those_of_whole_batches(plan: BatchPlan |
     assert on_ranks(1, act)[0] == [8, 240.0, 32, [4, 8]]
 
 
+def test_sums_of_a_second_loop_over_the_data_are_found_out_as_those_of_the_first() -> None:
+    def act(group: Group) -> list[Any]:
+        script = Script(samples=64)
+        managed = Managed(script).started(BatchPlan(2, 1, 4))
+        for _ in managed.session.epochs(1):
+            for batch in script.loader:
+                script.train(batch)
+            total, samples = 0.0, 0
+            for batch in script.loader:
+                script.train(batch)
+                total += float(batch[0].sum())
+                samples += len(batch[0])
+        return [total, samples]
+
+    assert on_ranks(1, act)[0] == [2016.0, 64]
+
+
 def test_a_batch_that_is_done_again_counts_once_for_the_script_too() -> None:
     def act(group: Group) -> list[Any]:
         script = Script(samples=16)

@@ -166,7 +166,7 @@ def test_a_newcomer_and_further_passes_find_modules_as_one_process_has_them(besi
     newcomer.begin()
     newcomer.load(state)
     newcomer.begin_pass(1, 2)
-    newcomer.begin_loop(1, 2)
+    newcomer.arrive(1, 2)
     assert (beside.steps, beside.seen, beside.history, beside.rank) == (3, 12, [1, 2, 3], 0)
 
 
@@ -703,7 +703,7 @@ def keeps_entries(begun: int, rank: int, both: SimpleNamespace) -> dict[str, Any
         both.wait(20)
         mine.load(both.states[0])
         mine.begin_pass(1, 2)
-        mine.begin_loop(1, 2)
+        mine.arrive(1, 2)
     for values, chosen in zip(BATCHES[begun:6], OF_SOME[begun:6], strict=True):
         half = slice(5, 8) if rank else slice(0, 5)
         takes(values[half], chosen[half], 8)
