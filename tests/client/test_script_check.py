@@ -1,6 +1,6 @@
 """A script that never calls `coadapt.prepare` is told when it is submitted, where that can be seen."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -116,8 +116,8 @@ def test_submit_refuses_it_before_it_asks_the_cluster_and_anyway_does_not(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Client:
-        def submit(self, spec: JobSpec, tell: Callable[[str], None]) -> str:
-            return f"{spec.name}-1"
+        def submit_all(self, specs: Sequence[JobSpec], tell: Callable[[str, str], None]) -> list[str]:
+            return [f"{spec.name}-1" for spec in specs]
 
     (tmp_path / "train.py").write_text("print('hello')")
     (tmp_path / "job.yaml").write_text("name: plain\nscript: train.py\n")

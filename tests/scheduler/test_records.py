@@ -11,7 +11,7 @@ import pytest
 from coadapt.core.events import EventKind
 from coadapt.core.job import JobSpec, JobState, Phase
 from coadapt.core.settings import Settings
-from coadapt.scheduler.hooks import Change, CycleHook, Hooks
+from coadapt.scheduler.hooks import Change, CycleHook, HookError, Hooks
 from coadapt.scheduler.job_lifecycle import IllegalTransition
 from coadapt.scheduler.reactions import Reaction, claim, end, force_out
 from coadapt.scheduler.record import JobRecord, ProfileRun
@@ -176,6 +176,6 @@ class Broken(CycleHook):
 def test_a_record_and_the_intervals_that_follow_from_it_are_written_together(desk: Desk) -> None:
     records = Records(desk.store, desk.executors, Hooks([Broken(desk.store)], strict=True), SETTINGS)
     before = desk.job
-    with pytest.raises(ArithmeticError):
+    with pytest.raises(HookError, match="Broken"):
         records.apply(claim(before, (A,), 1.0), 1.0)
     assert (desk.job, desk.store.intervals()) == (before, [])
