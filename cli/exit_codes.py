@@ -34,13 +34,14 @@ def code_of(error: BaseException) -> Exit | None:
     from ..client.cluster_record import LocalClusterError
     from ..client.jobfile import JobFileError
     from ..core.emulated_nodes import EmulationError
-    from ..core.errors import OutputError, PackageError
+    from ..core.errors import OutputError, PackageError, StateError
     from ..deploy.start_service import SettingsError
 
     kinds: list[tuple[tuple[type[BaseException], ...], Exit]] = [
         ((KeyboardInterrupt, Interrupted), Exit.INTERRUPTED),
         ((NoClusterError, LocalClusterError), Exit.NO_CLUSTER),
         ((JobNotFound, UnknownJobError), Exit.NOT_FOUND),
+        ((StateError,), Exit.JOB_FAILED),
         ((AmbiguousJob, EmulationError, JobFileError, OutputError, PackageError, SettingsError), Exit.USAGE),
     ]
     return next((code for kind, code in kinds if isinstance(error, kind)), None)

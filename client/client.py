@@ -18,6 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
+from ..core.errors import StateError
 from ..core.job import JobSpec, Phase
 from ..core.output_tree import Name, Output
 from ..core.ray_noise import without_ray_noise
@@ -280,6 +281,8 @@ class Client:
 def _original(error: Any) -> BaseException:
     """Return what the service raised."""
     cause = getattr(error, "cause", None)
+    if type(cause).__module__ == "sqlite3":  # which no client loads
+        return StateError(f"the scheduler cannot write its state directory: {cause}")
     if isinstance(cause, KeyError):
         return UnknownJobError(cause.args[0] if cause.args else str(cause))
     return cause if isinstance(cause, Exception) else error

@@ -7,3 +7,7 @@ class PackageError(ValueError):
 
 class OutputError(RuntimeError):
     """Outputs could not be read or written; one sentence for a person."""
+
+
+class StateError(RuntimeError):
+    """The service could not write its state, as on a full disk; one sentence for a person."""
