@@ -21,6 +21,7 @@ FENCED = re.compile(r"^```[a-z]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
 PATH = re.compile(r"(?:[\w.-]+/)+[\w-]+\.(?:py|md|json|yaml|toml|svg)")
 MODULE = re.compile(r"python -m ((?:benchmarks|examples|tests)\.[a-z_][\w.]*\w)")
 MAKE = re.compile(r"\bmake ([a-z]+)\b")
+SELECTED = re.compile(r"pytest (tests/[\w/]+\.py) -k (\w+)")
 VERB = re.compile(r"\bcoadapt ([a-z]+)\b")
 LONGEST_LINE = 110  # characters
 MEAN_SENTENCE = 20  # words
@@ -79,6 +80,13 @@ def test_commands_that_a_page_shows_exist(page: Path) -> None:
         if not span.lstrip().startswith(("import", "from", "#")):
             for verb in VERB.findall(span):
                 assert verb in verbs, f"{page.name}: coadapt {verb}: no such command"
+
+
+@each_page
+def test_tests_that_a_page_selects_exist(page: Path) -> None:
+    for span in code(page):
+        for path, word in SELECTED.findall(span):
+            assert word in (ROOT / path).read_text(), f"{page.name}: {path}: no test has {word} in its name"
 
 
 @each_page
