@@ -61,7 +61,9 @@ def connect(address: str | None = None, *, state_dir: str | Path | None = None) 
     if record is None:
         raise NoClusterError('no cluster is running; start one with `coadapt up --emulate "1x a100:4, 2x t4:4"`')
     if not record.alive:
-        raise NoClusterError("the cluster that `coadapt up` started has ended; start it again with `coadapt up`")
+        raise NoClusterError(
+            "the cluster that `coadapt up` started has ended; repeat that `coadapt up`, and jobs go on"
+        )
     return Client.connect(record)
 
 

@@ -82,7 +82,7 @@ def test_without_a_cluster_the_client_says_how_to_start_one(
     with pytest.raises(NoClusterError, match="coadapt up"):
         connect(state_dir=tmp_path)
     ClusterRecord("1.2.3.4:5", started=True, head=(Process(2**22 + 1, 0.0),)).save(tmp_path)
-    with pytest.raises(NoClusterError, match="has ended"):
+    with pytest.raises(NoClusterError, match="has ended; repeat that `coadapt up`, and jobs go on"):
         connect(state_dir=tmp_path)
 
 
