@@ -149,7 +149,7 @@ class _Check:
                 problem = f"{self._doing}: {error}"
             problem = problem or self._difference()
         kinds = dict.fromkeys(kind for notes in self._all_notes() for kind in notes.losses)
-        if any(notes.one_pass for notes in self._all_notes()):
+        if not problem and any(notes.one_pass for notes in self._all_notes()):
             self._notes.append(
                 "each of its batches takes one pass, whatever the job's batch size: it makes several steps of one"
             )
@@ -232,7 +232,8 @@ class _Check:
         generation = job.join(group, trial.batch, wait=False)
 
         def next_of(kind: Any, wanted: Callable[[Any], bool]) -> Any:
-            return self._until(lambda: group[0].first(Finished) or group[0].first(kind, wanted), "step")
+            what = "step by the loader that prepare returned"
+            return self._until(lambda: group[0].first(Finished) or group[0].first(kind, wanted), what)
 
         joined = next_of(Joined, lambda event: event.generation == generation)
         if isinstance(joined, Finished):

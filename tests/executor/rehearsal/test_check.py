@@ -201,23 +201,28 @@ def test_a_script_of_two_steps_is_tried_in_every_way_too(script: Path, capfd: py
         ),
         (
             PREPARE + "for epoch in coadapt.epochs(50):\n    while True: time.sleep(0.1)\n",
-            "with one replica: no step in the 5 s of this check",
+            "with one replica: no step by the loader that prepare returned in the 5 s of this check",
+        ),
+        (
+            PREPARE + LOOP.replace("in loader", "in [(x, x.sum(1, keepdim=True))]").replace("50", "10**6"),
+            "with one replica: no step by the loader that prepare returned in the 5 s of this check",
         ),
         (
             "import argparse\nargparse.ArgumentParser().parse_args(['--bad'])\n" + PREPARE + LOOP,
             "train.py exited with status 2: train.py: error: unrecognized arguments: --bad",
         ),
     ],
-    ids=["refused", "crashes", "replicas part", "stands still", "wrong arguments"],
+    ids=["refused", "crashes", "replicas part", "stands still", "data of its own", "wrong arguments"],
 )
 def test_what_will_not_work_is_one_sentence(
     script: Path, capfd: pytest.CaptureFixture[str], lines: str, sentence: str
 ) -> None:
     script.write_text(HEAD + lines)
-    code, told = answer(capfd, *(["--limit", 5] if "while True" in lines else []), script)
+    code, told = answer(capfd, *(["--limit", 5] if "the 5 s" in sentence else []), script)
     assert code == Exit.JOB_FAILED
     assert told.startswith("train.py does not work as a job: ")
     assert sentence in told.splitlines()[0]
+    assert "each of its batches takes one pass" not in told
 
 
 def test_a_job_that_cannot_grow_is_told(script: Path, capfd: pytest.CaptureFixture[str]) -> None:
