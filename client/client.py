@@ -18,6 +18,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
+from pydantic import ValidationError
+
 from ..core.errors import StateError
 from ..core.job import JobSpec, Phase
 from ..core.output_tree import Name, Output
@@ -67,6 +69,18 @@ def connect(address: str | None = None, *, state_dir: str | Path | None = None) 
     return Client.connect(record)
 
 
+def settings_of(answer: object, address: str) -> Settings:
+    """Read the settings that a service answers. Raises: NoClusterError for those of another version."""
+    try:
+        return Settings.model_validate(answer)
+    except ValidationError as error:
+        fields = ", ".join(sorted({str(found["loc"][0]) for found in error.errors() if found["loc"]}))
+        raise NoClusterError(
+            f"the scheduler at {address} is of another version than this client, which reads its settings "
+            f"otherwise ({fields or 'all'}); use the same version of Coadapt for both"
+        ) from None
+
+
 class Client:
     """Talks to one scheduler service. Reading calls are repeated while the service restarts."""
 
@@ -90,7 +104,7 @@ class Client:
             raise NoClusterError(
                 f"the scheduler at {record.address} does not answer in {timeout_s:.0f} s"
             ) from None
-        return cls(service, Settings.model_validate(settings))
+        return cls(service, settings_of(settings, record.address))
 
     @classmethod
     def address_of(cls, record: ClusterRecord) -> str:

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from coadapt.client.client import NoClusterError, settings_of
+from coadapt.core.settings import Settings
 
 # The story starts two clusters and some ten processes: about a minute, several on a busy machine.
 pytestmark = [pytest.mark.live, pytest.mark.timeout(600)]
@@ -306,3 +308,13 @@ def test_a_job_goes_on_after_the_whole_cluster_was_restarted(told: dict[str, Any
 def test_an_ended_job_gives_its_gpus_back(told: dict[str, Any]) -> None:
     assert told["long ends"]
     assert told["free at the end"] == 2
+
+
+# --- another version -------------------------------------------------------------------------------------
+
+
+def test_a_service_of_another_version_is_told_in_one_sentence() -> None:
+    known = Settings().model_dump()
+    assert settings_of(known, "here:1") == Settings()
+    with pytest.raises(NoClusterError, match=r"at here:1 is of another version .* \(unheard_of\); use the same"):
+        settings_of({**known, "unheard_of": 1}, "here:1")
