@@ -10,6 +10,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from .training_config import Adaptivity, TrainingConfig
+from .wording import n_gpus
 
 Positive = Annotated[int, Field(ge=1, le=1_000_000)]
 Text = Annotated[str, Field(pattern=r"^[^\x00]*$")]
@@ -61,7 +62,7 @@ class ResourceRequest(_Strict):
             if self.gpus is not None and self.gpus % per_replica:
                 raise ValueError(f"gpus: {self.gpus} is not a multiple of gpus_per_replica {per_replica}")
         if smallest > most:
-            raise ValueError(f"gpus_per_replica: {smallest} is more than the {most} GPUs the job may have")
+            raise ValueError(f"gpus_per_replica: {smallest} is more than the {n_gpus(most)} the job may have")
         return self
 
 

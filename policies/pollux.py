@@ -13,6 +13,7 @@ from ..core.cluster import Cluster
 from ..core.decisions import Refused, Waiting, WaitReason
 from ..core.placement import NodeShare, Placement
 from ..core.resources import idle_gpus
+from ..core.wording import n_gpus
 from ..estimators.goodput import ConfigurationArrays, GoodputModel, JobModel, goodput_matrix
 from ..optimizer.genetic import Counts, Found, Problem, search
 from .choosing.decided import cannot_run, decisions_of, never_runs
@@ -311,10 +312,12 @@ def _why(job: JobView, nodes: VirtualNodes, free: Mapping[str, int]) -> Waiting 
     fewest = min(least, key=lambda t: (least[t], t))
     if all(n > capacity[t] for t, n in least.items()):
         most = max(capacity[t] for t in least)
-        detail = f"It needs {least[fewest]} GPUs of one type; {nodes.cluster.called} has at most {most}."
+        detail = f"It needs {n_gpus(least[fewest])} of one type; {nodes.cluster.called} has at most {most}."
         return Waiting(WaitReason.TOO_LARGE, detail)
     if all(n > free[t] for t, n in least.items()):
-        what = f"It reserved {reserved.gpus} {reserved.gpu_type}" if reserved else f"It needs {least[fewest]} GPUs"
+        what = (
+            f"It reserved {reserved.gpus} {reserved.gpu_type}" if reserved else f"It needs {n_gpus(least[fewest])}"
+        )
         most = max(free[t] for t in least)
         return Waiting(WaitReason.NO_ROOM, f"{what}; at most {most} of a type it can use are free.")
     return Waiting(WaitReason.OUTBID, "The search found no better plan in which it has GPUs.")

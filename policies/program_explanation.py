@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..core.decisions import Refused, Waiting
+from ..core.wording import n_gpus
 from ..estimators.goodput import BatchChoice, JobModel, best_batch
 from .choosing.decided import what_it_takes
 from .choosing.eligibility import Eligibility, eligibility, has_room
@@ -197,13 +198,13 @@ class _Reasons:
             if per_replica is None:
                 return f"the job does not run on {c.gpu_type}"
             if spec.resources.gpus is not None:
-                return f"the job is rigid: {spec.resources.gpus} GPUs"
+                return f"the job is rigid: {n_gpus(spec.resources.gpus)}"
             if c.gpus > spec.resources.max_gpus:
                 return f"more than its max_gpus {spec.resources.max_gpus}"
             if c.gpus < spec.resources.min_gpus:
                 return f"less than its min_gpus {spec.resources.min_gpus}"
             if not c.holds_replicas(per_replica):
-                return f"not a number of whole replicas of {per_replica} GPUs"
+                return f"not a number of whole replicas of {n_gpus(per_replica)}"
             if not has_room(spec, self.configurations)[i]:
                 return "no idle nodes have the CPUs and the memory for that"
             return "a count made for other jobs"

@@ -13,6 +13,7 @@ from ...core.decisions import Decision, Placed, Refused, Waiting, WaitReason
 from ...core.job import JobSpec
 from ...core.placement import Placement
 from ...core.resources import idle_gpus
+from ...core.wording import n_gpus
 from ..contract.configuration import Configuration, ConfigurationSet
 from ..contract.round import JobView, Round
 from ..placing.demand import WISH, Demand
@@ -110,17 +111,18 @@ def room_reason(job: JobView, gpus: int, left: Left, types: Collection[str] | No
         types = [t for t in large if rates[t] > 0]
     able = [t for t in large if t in types and t in types_for(job.spec, gpus, cluster)]
     if not able:
-        return Waiting(WaitReason.NO_GPU_TYPE, f"It cannot run on {gpus} GPUs of {' or '.join(large)}.")
+        return Waiting(WaitReason.NO_GPU_TYPE, f"It cannot run on {n_gpus(gpus)} of {' or '.join(large)}.")
     most = max(left.gpus[t] for t in able)
     if most < gpus:
         return Waiting(
-            WaitReason.NO_ROOM, f"It needs {gpus} GPUs of one type; at most {most} of those it can use are free."
+            WaitReason.NO_ROOM,
+            f"It needs {n_gpus(gpus)} of one type; at most {most} of those it can use are free.",
         )
     if (lacks := no_cpus_or_memory(job, gpus, left, able)) is not None:
         return lacks
     return Waiting(
         WaitReason.FRAGMENTED,
-        f"It needs {gpus} GPUs on as few nodes as can be; {most} of one type are free, but not together.",
+        f"It needs {n_gpus(gpus)} on as few nodes as can be; {most} of one type are free, but not together.",
     )
 
 
@@ -154,7 +156,7 @@ def _no_type(spec: JobSpec, cluster: Cluster) -> Waiting:
 
 
 def _too_large(gpus: int, most: int, cluster: Cluster) -> Waiting:
-    detail = f"It needs {gpus} GPUs of one type; {cluster.called} has at most {most}."
+    detail = f"It needs {n_gpus(gpus)} of one type; {cluster.called} has at most {most}."
     return Waiting(WaitReason.TOO_LARGE, detail)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from ...core.decisions import Decision, Placed, Refused, WaitReason
 from ...core.placement import Placement
 from ...core.resources import idle_gpus
+from ...core.wording import n_gpus
 from .round import JobView, Plan, Round
 
 # The details of these reasons say how many GPUs the job needs.
@@ -107,7 +108,7 @@ def explained(
             sentences.append(
                 f"Free after this round: {listed}."
                 if decision.reason in SAY_WHAT_IS_NEEDED
-                else f"It needs {needs} GPUs; free after this round: {listed}."
+                else f"It needs {n_gpus(needs)}; free after this round: {listed}."
             )
     if plan.order is not None:
         rank, count = int((plan.order == i).argmax()) + 1, len(plan.order)

@@ -272,7 +272,7 @@ def expectation(t: Truth, found: re.Match[str]) -> bool:
 
 
 CHECKS: list[tuple[str, Callable[[Truth, re.Match[str]], bool]]] = [
-    (r"It needs (\d+) GPUs; free after this round: (.*)\.",
+    (r"It needs (\d+) GPUs?; free after this round: (.*)\.",
      lambda t, m: int(m[1]) == t.needs and listed(m[2]) == {
          k: v for k, v in t.free.items() if t.job.spec.resources.gpu_types is None or k in t.types}),
     (r"Free after this round: (.*)\.",
@@ -281,19 +281,19 @@ CHECKS: list[tuple[str, Callable[[Truth, re.Match[str]], bool]]] = [
     (r"It is number (\d+) of (\d+) in the policy's order\.",
      lambda t, m: int(m[1]) == len(t.ahead()) + 1 and int(m[2]) == len(t.round.jobs)),
     (r"Jobs before it in the order: (\d+), of which (\d+) wait\.", waiting_ahead),
-    (r"It needs (\d+) GPUs of one type; at most (\d+) of those it can use are free\.",
+    (r"It needs (\d+) GPUs? of one type; at most (\d+) of those it can use are free\.",
      lambda t, m: int(m[1]) == t.needs > int(m[2]) and int(m[2]) in t.free.values()),
-    (r"It needs (\d+) GPUs; at most (\d+) of a type it can use are free\.",
+    (r"It needs (\d+) GPUs?; at most (\d+) of a type it can use are free\.",
      lambda t, m: int(m[1]) == t.needs > int(m[2]) and int(m[2]) in t.free.values()),
-    (r"It needs (\d+) GPUs of one type; the cluster has at most (\d+)\.",
+    (r"It needs (\d+) GPUs? of one type; the cluster has at most (\d+)\.",
      lambda t, m: int(m[1]) == t.needs > int(m[2]) == max(t.capacity[k] for k in t.types)),
-    (r"It needs (\d+) GPUs on as few nodes as can be; (\d+) of one type are free, but not together\.",
+    (r"It needs (\d+) GPUs? on as few nodes as can be; (\d+) of one type are free, but not together\.",
      lambda t, m: int(m[1]) == t.needs <= int(m[2]) and int(m[2]) in t.free.values()),
     (r"It runs on (.+) only; the cluster has (.+)\.",
      lambda t, m: not t.types and m[2] == ", ".join(t.capacity) and not set(m[1].split(" or ")) & set(t.capacity)),
     (r"No GPU type of the cluster can run it; there is (.+)\.",
      lambda t, m: not t.types and m[1] == ", ".join(t.capacity)),
-    (r"It cannot run on (\d+) GPUs of (.+)\.", lambda t, m: int(m[1]) == t.needs and t.job.rates is not None),
+    (r"It cannot run on (\d+) GPUs? of (.+)\.", lambda t, m: int(m[1]) == t.needs and t.job.rates is not None),
     (r"No number of GPUs it accepts \((\d+) to (\d+)\) is a multiple of (\d+), the GPUs of one replica\.",
      lambda t, m: not any(n % int(m[3]) == 0 for n in range(int(m[1]), int(m[2]) + 1)) and int(m[1]) == t.needs),
     (rf"Its best option, (.+), would add ({NUMBER}) to the objective; "

@@ -170,7 +170,7 @@ def test_a_pipeline_that_asks_for_less_than_a_replica_is_refused_in_one_sentence
     trace.write_text(json.dumps({"id": "gpt", "submit_s": 0, "application": "gpt_pmp", **asked}))
     assert run(["simulate", "--trace", str(trace), "--cluster", "1x a100:8", "--policy", "fifo"]) == 2
     told = " ".join(capsys.readouterr().err.split())
-    assert told.endswith("trace: job gpt: gpus_per_replica: 2 is more than the 1 GPUs the job may have")
+    assert told.endswith("trace: job gpt: gpus_per_replica: 2 is more than the 1 GPU the job may have")
 
 
 def test_a_job_that_names_no_batch_size_begins_with_its_application_s() -> None:
