@@ -203,7 +203,7 @@ def option_line(t: Truth, found: re.Match[str]) -> bool:
     if verdict.startswith("less than its min_gpus"):
         return gpus < resources.min_gpus and verdict.endswith(str(resources.min_gpus))
     if verdict.startswith("the job is rigid"):
-        return gpus != resources.gpus and f"{resources.gpus} GPUs" in verdict
+        return gpus != resources.gpus and f" {resources.gpus} GPU" in verdict
     if verdict.startswith("the job does not run on"):
         return configurations[column].gpu_type not in t.types
     if verdict.startswith(
