@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from operator import attrgetter
 
+from .wording import pool_called
+
 
 @dataclass(frozen=True, order=True)
 class Node:
@@ -98,7 +100,7 @@ class Cluster:
         """What sentences for people call these nodes."""
         if self.pool is None:
             return "the cluster"
-        return f"pool {self.pool}" if self.pool else "what belongs to no pool"
+        return pool_called(self.pool)
 
     def of_type(self, gpu_type: str) -> tuple[Node, ...]:
         return self.by_type.get(gpu_type, ())

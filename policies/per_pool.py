@@ -6,8 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from ..core.decisions import Decision, Waiting, WaitReason
+from .choosing.decided import decisions_of
 from .choosing.lazy import LazyMapping
 from .contract.explanation import Explanation, job_of, plain_explanation
+from .contract.plan_check import check_plan
 from .contract.policy import Policy
 from .contract.round import Plan, Round
 from .contract.traits import PolicyTraits
@@ -17,6 +19,7 @@ class PerPool(Policy):
     """Plans each pool with a policy of its own, which keeps its state from round to round.
 
     A job of a pool that has no nodes gets nothing. In a cluster without pools the plan is the policy's own.
+    Where the policy of one pool raises, its jobs keep what they have, and the other pools are planned.
     """
 
     def __init__(self, make: Callable[[], Policy]) -> None:
@@ -35,18 +38,32 @@ class PerPool(Policy):
         if _knows_no_pools(round):
             return self.of("").plan(round)
         parts = rounds_of_pools(round)
-        plans = {pool: self.of(pool).plan(part) for pool, part in sorted(parts.items())}
-        return together(plans, round)
+        plans: dict[str, Plan] = {}
+        failures: dict[str, Exception] = {}
+        for pool, part in sorted(parts.items()):
+            try:
+                plans[pool] = self.of(pool).plan(part)
+                check_plan(plans[pool], part)
+            except Exception as error:
+                plans[pool], failures[pool] = _as_it_is(part), error
+        return replace(together(plans, round), failures=failures)
 
     def explain(self, job: str, round: Round, plan: Plan) -> Explanation:
         """Explain a job by the rules of its pool's policy."""
         if _knows_no_pools(round):
             return self.of("").explain(job, round, plan)
         pool = round.jobs[job_of(job, round)].spec.pool or ""
-        if pool not in plan.pools:
+        if pool not in plan.pools or pool in plan.failures:
             of_pool = replace(round, cluster=round.cluster.of_pool(pool))  # what others leave free is not for it
             return plain_explanation(job, of_pool, replace(plan, notes=()))
         return self.of(pool).explain(job, rounds_of_pools(round)[pool], plan.pools[pool])
+
+
+def _as_it_is(round: Round) -> Plan:
+    """Return a plan in which every job keeps what it has."""
+    waits = Waiting(WaitReason.NOT_SAID, "The policy did not plan its pool in this round.")
+    placements = {job.id: job.placement for job in round.jobs if job.placement is not None}
+    return Plan(placements, decisions=decisions_of(round, placements, lambda i: waits))
 
 
 def _knows_no_pools(round: Round) -> bool:

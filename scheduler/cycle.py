@@ -18,6 +18,7 @@ from ..core.events import EventKind
 from ..core.job import JobSpec, Phase
 from ..core.settings import Settings
 from ..core.slot import Slot
+from ..core.wording import pool_called
 from ..estimators.run_lengths import RunLengthLearner
 from ..executor.protocol.job_events import NOTHING_SENT, ExecutorEvent, Released, Sent
 from ..policies.contract.plan_check import check_plan
@@ -199,22 +200,26 @@ class SchedulingCycle:
         try:
             plan = self._policy.plan(round)
         except Exception as error:
-            self._no_plan(_with_line(error))
+            self._unplanned(f"round {self.rounds + 1}: {_with_line(error)}")
             return None
         try:
             check_plan(plan, round)
         except Exception as error:
-            self._no_plan(_in_words(error))
+            self._unplanned(f"round {self.rounds + 1}: {_in_words(error)}")
             return None
-        self.unplanned = None
+        if plan.failures:
+            failures = sorted(plan.failures.items())
+            self._unplanned("; ".join(f"{pool_called(pool)}: {_with_line(error)}" for pool, error in failures))
+        else:
+            self.unplanned = None
         return plan
 
-    def _no_plan(self, why: str) -> None:
-        """Log why a round has no plan, once if the next rounds fail alike.
+    def _unplanned(self, why: str) -> None:
+        """Log why a round, or a part of it, has no plan; once if the next rounds fail alike.
 
         What was wanted before stays wanted, and the next round tries again.
         """
-        told = f"the policy did not plan round {self.rounds + 1}: {why}"
+        told = f"the policy did not plan {why}"
         if told != self.unplanned:
             self._log(None, told)
         self.unplanned = told
@@ -401,7 +406,9 @@ def _in_words(error: Exception) -> str:
 
 
 def _with_line(error: Exception) -> str:
-    """Return an error of a policy in words, with the line that raised it."""
+    """Return an error of a policy in words, with the line that raised it; what a plan lacks has no line."""
+    if isinstance(error, ValueError):
+        return _in_words(error)
     raised = traceback.extract_tb(error.__traceback__)[-1]
     return f"{type(error).__name__}: {error} ({Path(raised.filename).name}, line {raised.lineno})"
 

@@ -155,6 +155,8 @@ class Plan:
     configurations: ConfigurationSet | None = None
     # The plans of the pools that this plan joins; empty if the cluster is planned as a whole.
     pools: Mapping[str, Plan] = field(default_factory=dict)
+    # Why pools are not planned, by pool: their policy raised. Their jobs keep what they have.
+    failures: Mapping[str, Exception] = field(default_factory=dict)
 
     def decision(self, job: str) -> Decision:
         """Return the decision about a job of the round. If the policy gives none, the placements tell it."""

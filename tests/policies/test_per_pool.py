@@ -7,13 +7,14 @@ from dataclasses import replace
 import pytest
 from coadapt.core.cluster import Cluster, Node
 from coadapt.core.decisions import Placed, Waiting, WaitReason
+from coadapt.core.placement import NodeShare, Placement
 from coadapt.policies.catalogue import make_policy
 from coadapt.policies.contract.policy import Policy
 from coadapt.policies.contract.round import JobView, Note, Plan, Round
 from coadapt.policies.contract.traits import PolicyTraits
 from coadapt.policies.per_pool import PerPool, rounds_of_pools
 
-from tests.support.rounds import assert_within, cluster, job, rigid
+from tests.support.rounds import assert_within, cluster, job, on, rigid
 
 
 def pooled(text: str, pool: str) -> tuple[Cluster, ...]:
@@ -75,6 +76,33 @@ def test_each_pool_keeps_a_policy_of_its_own() -> None:
     assert (plan.objective, plan.bound, plan.gap) == (2.0, 4.0, 1.0)
     assert plan.prices == {"t4@x": 1.0, "t4@y": 2.0}
     assert plan.notes == [Note("pool x: late", "of x"), Note("pool y: late", "of x")]
+
+
+@pytest.mark.parametrize(
+    "gives", [ArithmeticError("lost"), Plan({"gone": on("t4", n0=1)})], ids=["raises", "invalid"]
+)
+def test_a_pool_that_cannot_be_planned_keeps_what_it_has_and_costs_the_others_nothing(gives: object) -> None:
+    class Fails(Policy):
+        traits = PolicyTraits(fixed_sizes=True, uses_models=False, preempts=True)
+
+        def plan(self, round: Round) -> Plan:
+            if round.cluster.pool == "y":
+                if isinstance(gives, Exception):
+                    raise gives
+                assert isinstance(gives, Plan)
+                return gives
+            return make_policy("fifo").plan(round)
+
+    has = Placement("t4", (NodeShare("yt4-000", 1),))
+    jobs = [of_pool(rigid("1"), "x"), of_pool(replace(rigid("2"), placement=has), "y"), of_pool(rigid("3"), "y")]
+    policy, round = PerPool(Fails), Round(0.0, 60.0, BOTH, jobs)
+    plan = policy.plan(round)
+    assert set(plan.placements) == {"1", "2"}
+    assert plan.placements["2"] is has
+    assert set(plan.failures) == {"y"}
+    waits = plan.decision("3")
+    assert isinstance(waits, Waiting)
+    assert waits.detail in policy.explain("3", round, plan).sentences
 
 
 @pytest.mark.parametrize("pool", ["z", None])

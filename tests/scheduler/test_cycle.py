@@ -796,6 +796,18 @@ def test_rounds_that_fail_alike_are_told_once_and_the_cluster_knows_until_one_is
     assert world.cycle.unplanned is None
 
 
+def test_pools_that_have_no_plan_are_told_while_the_others_are_planned(tmp_path: Path) -> None:
+    policy = Nonsense()
+    world = World(tmp_path, "1x t4:4", planner=policy)
+    world.play("submit a unprofiled\nwish a t4-000:2\ngo")
+    policy.instead = [Plan({}, failures={"lab": ValueError("no plan: lost")}) for _ in range(2)]
+    world.play("after 61\ngo 1\nafter 61\ngo 1")
+    (told,) = [event.data["text"] for event in world.store.events() if event.kind is EventKind.ERROR]
+    assert told == world.cycle.unplanned == "the policy did not plan pool lab: no plan: lost"
+    world.play("after 61\ngo 1")
+    assert world.cycle.unplanned is None
+
+
 class Nonsense(WishingPolicy):
     """Plans as wished, until it is told what to return instead."""
 
