@@ -48,7 +48,7 @@ METHODS = (
     "ilp",
 )
 LIMIT_S = 60.0  # of one round, for methods that can be stopped
-CHANGES = ("put", "remove", "weigh", "stay", "set_limits")
+CHANGES = ("upsert", "remove", "set_weights", "set_incumbents", "set_limits")
 
 
 class Updates:

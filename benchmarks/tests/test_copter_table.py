@@ -69,10 +69,10 @@ def test_a_drawn_workload_has_every_job_as_often_and_within_the_day() -> None:
 def test_the_table_has_the_figures_of_every_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     short, whole = run(tmp_path / "out", hours=0.1), run(tmp_path / "out")
     copter_table.UPDATES.seconds = 1e3  # of whatever was done before
-    change = ChoiceProgram.put
+    change = ChoiceProgram.upsert
     for one in (short, whole):
         one.run()
-    assert ChoiceProgram.put is change  # or changes would count twice from the second run on
+    assert ChoiceProgram.upsert is change  # or changes would count twice from the second run on
     found = json.loads(whole.done.read_text())
     assert found["jobs"] == 12
     assert whole.is_done

@@ -162,7 +162,9 @@ def test_an_optimizer_that_is_made_later_is_refused(tmp_path: Path) -> None:
         (member,) = job.start(1)
         job.join([member], wait=False)
         crashed = member.wait(Crashed)
-    assert crashed.summary.startswith("RuntimeError: a SGD that was not given to prepare steps parameters")
+    assert crashed.summary.startswith(
+        "RuntimeError: the script's SGD was not given to prepare, and steps parameters"
+    )
 
 
 def test_an_optimizer_of_a_model_that_was_not_given_is_refused(tmp_path: Path) -> None:
@@ -174,7 +176,9 @@ def test_an_optimizer_of_a_model_that_was_not_given_is_refused(tmp_path: Path) -
         (member,) = job.start(1)
         job.join([member], wait=False)
         crashed = member.wait(Crashed)
-    assert crashed.summary.startswith("RuntimeError: a SGD and what it trains were not given to prepare")
+    assert crashed.summary.startswith(
+        "RuntimeError: the script's SGD and what it trains were not given to prepare"
+    )
 
 
 def test_an_optimizer_that_is_made_for_a_batch_may_train_what_is_made_for_it(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import get_args, get_type_hints
 
@@ -176,8 +176,8 @@ def test_nothing_is_submitted_when_one_of_the_files_is_bad(tmp_path: Path, capsy
 class Unending:
     """A client whose jobs go on until the user presses Ctrl-C."""
 
-    def submit(self, spec: jobfile.JobSpec, **_: object) -> str:
-        return f"{spec.name}-1"
+    def submit_all(self, specs: Sequence[jobfile.JobSpec], **_: object) -> Sequence[str]:
+        return [f"{spec.name}-1" for spec in specs]
 
     def list(self) -> list[dict]:
         raise KeyboardInterrupt

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import pickle
+import sys
 import tempfile
 import traceback
 from collections.abc import Callable
@@ -18,6 +20,7 @@ from coadapt.executor.training.collective.group import Group
 
 Result = TypeVar("Result")
 WAIT_S = 60.0
+ROOT = f"{Path(__file__).resolve().parents[2]}{os.sep}"
 
 
 def on_ranks(count: int, act: Callable[[Group], Result]) -> list[Result]:
@@ -57,8 +60,17 @@ def _answer(rank: int, read: Connection) -> tuple[str, Result]:
     )
 
 
+def _forget_other_tests(module: str) -> None:
+    """Remove the modules of other tests, whose variables a session would take for the script's."""
+    for name, loaded in list(sys.modules.items()):
+        file = getattr(loaded, "__file__", None) or ""
+        if Path(file).name.startswith("test_") and file.startswith(ROOT) and name != module:
+            del sys.modules[name]
+
+
 def _be(rank: int, count: int, path: Path, act: Callable[[Group], Result], write: Connection) -> None:
     torch.set_num_threads(1)
+    _forget_other_tests(act.__module__)
     try:
         store = dist.FileStore(str(path), count)
         group = Group.form(Join(1, rank, count, 1, rank, count, "", 0), torch.device("cpu"), store)

@@ -639,7 +639,7 @@ def test_a_program_without_rows_columns_or_capacity_has_an_empty_plan() -> None:
     assert program.solve(["a", "b"]).objective == 4.0
 
 
-@pytest.mark.parametrize("method", ["put", "remove", "weigh", "stay", "set_capacity", "solve"])
+@pytest.mark.parametrize("method", ["upsert", "remove", "set_weights", "set_incumbents", "set_capacity", "solve"])
 def test_a_change_from_another_thread_while_it_is_solved_is_refused(
     method: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -647,10 +647,10 @@ def test_a_change_from_another_thread_while_it_is_solved_is_refused(
     program.upsert(["a"], np.array([[1.0, 2.0, 3.0]]), ALL, np.array([True]))
     before = state(program)
     calls: dict[str, Callable[[], object]] = {
-        "put": lambda: program.upsert(["a"], np.zeros((1, 3)), ALL),
+        "upsert": lambda: program.upsert(["a"], np.zeros((1, 3)), ALL),
         "remove": lambda: program.remove(["a"]),
-        "weigh": lambda: program.set_weights(["a"], 9 * ONE, ONE),
-        "stay": lambda: program.set_incumbents(["a"], np.array([0]), 9 * ONE),
+        "set_weights": lambda: program.set_weights(["a"], 9 * ONE, ONE),
+        "set_incumbents": lambda: program.set_incumbents(["a"], np.array([0]), 9 * ONE),
         "set_capacity": lambda: program.set_capacity(np.zeros(1)),
         "solve": lambda: program.solve(["a", "b"]),
     }
