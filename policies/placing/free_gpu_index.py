@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from ...core.cluster import Node
 from ...core.resources import TOLERANCE, Totals
 from ..contract.configuration import block
-from .demand import Demand
+from .demand import DEFAULT_CPUS, Demand
 
 Floats = NDArray[np.float64]
 
@@ -99,6 +99,8 @@ class FreeGpuIndex:
     def best_fit(self, gpus: int, before: Mapping[int, int], demand: Demand) -> int | None:
         """Return a node with room: one where the job already is, or else the fullest. None if there is none.
 
+        Where CPUs are short, nodes come first on which the job leaves the fewest free GPUs without CPUs.
+
         Args:
             before: GPUs that the job holds, by node.
         """
@@ -106,8 +108,9 @@ class FreeGpuIndex:
         if at_home:
             return min(at_home, key=lambda node: (-before[node], self.free[node], node))
         if self.uneven or not demand.is_wish:
-            fits = [(self.free[n], n) for n in range(len(self.free)) if self.free[n] >= gpus]
-            return next((node for _, node in sorted(fits) if self.has(node, gpus, demand)), None)
+            fits = [n for n in range(len(self.free)) if self.free[n] >= gpus and self.has(n, gpus, demand)]
+            by = partial(self._strands, gpus=gpus, demand=demand)
+            return min(fits, key=lambda node: (by(node), self.free[node], node), default=None)
         for left in range(gpus, len(self._by_free)):
             heap = self._by_free[left]
             while heap:
@@ -115,6 +118,16 @@ class FreeGpuIndex:
                     return heap[0]
                 heappop(heap)
         return None
+
+    def _strands(self, node: int, gpus: int, demand: Demand) -> int:
+        """Return how many more free GPUs of a node have no CPUs for a wish, once a job has its GPUs there."""
+        each = min(DEFAULT_CPUS, self._cpus_per_gpu[node])
+
+        def without(free: int, cpus: float) -> int:
+            return free - int(min(cpus / each, free) + TOLERANCE)
+
+        free, cpus = self.free[node], self.cpus[node]
+        return without(free - gpus, cpus - demand.on(self.nodes[node], gpus)[0]) - without(free, cpus)
 
     def whole_nodes(
         self, count: int, node_gpus: int, before: Mapping[int, int], demand: Demand

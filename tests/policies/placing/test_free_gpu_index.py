@@ -69,6 +69,15 @@ def test_a_job_goes_where_its_cpus_are() -> None:
     assert found.best_fit(1, {}, Demand(9.0)) is None
 
 
+def test_a_job_of_many_cpus_goes_where_it_leaves_other_gpus_their_cpus() -> None:
+    found = rooms(8, 8, free=[4, 8], cpus=16.0)
+    found.take(0, 0, 8.0, 0.0)
+    assert found.best_fit(1, {}, Demand(5.0)) == 0, "4 of 8 CPUs are for the GPUs that are left"
+    found.take(0, 1, 5.0, 0.0)
+    assert found.best_fit(1, {}, Demand(2.0)) == 1, "3 free GPUs beside 3 CPUs would lose one"
+    assert found.best_fit(1, {}, WISH) == 0
+
+
 def test_once_a_job_has_more_than_its_part_a_wish_looks_for_cpus_too() -> None:
     found = rooms(4, 4, cpus=8.0)
     assert not found.uneven
