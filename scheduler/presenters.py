@@ -254,12 +254,20 @@ def why_not_measured(job: JobRecord) -> str:
     return f"could not be measured on any GPU type: {reasons}"
 
 
-def explain(job: JobRecord, last: RoundDone | None, policy: Policy, cluster: Cluster) -> dict[str, Any]:
-    """Return why a job has what it has: by the last round, or by where the job is if that says nothing of it."""
+def explain(
+    job: JobRecord, last: RoundDone | None, policy: Policy, cluster: Cluster, unplanned: str | None = None
+) -> dict[str, Any]:
+    """Return why a job has what it has: by the last round, or by where the job is if that says nothing of it.
+
+    unplanned: what the policy has failed to plan since the last round, or for some pools of it.
+    """
     if not job.active or last is None or all(view.id != job.id for view in last.round.jobs):
         return explanation_outside_round(job, cluster)
     found = explanation(policy.explain(job.id, last.round, last.plan))
     found["lines"] += _what_it_lacks(job, last.wanted.get(job.id, ()))
+    failed = last.plan.failures
+    if unplanned is not None and (not failed or (job.spec.pool or "") in failed):
+        found["lines"].append(f"This is of round {last.number}. Since then {unplanned}; jobs keep what they have.")
     return found
 
 

@@ -163,7 +163,8 @@ class SchedulerService:
     def explain(self, job_id: str) -> dict[str, Any]:
         """Explain what the last round decided on a job, or why it took no part. Raises: KeyError."""
         job = self._store.get(job_id)
-        return presenters.explain(job, self._cycle.last_round, self._policy, self._nodes.snapshot.cluster)
+        cycle, cluster = self._cycle, self._nodes.snapshot.cluster
+        return presenters.explain(job, cycle.last_round, self._policy, cluster, cycle.unplanned)
 
     def timeline(self, job_id: str | None = None) -> Sequence[dict[str, Any]]:
         """Return `core.schemas.TimelineRow`s, oldest first."""

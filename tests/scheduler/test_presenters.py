@@ -293,3 +293,17 @@ def test_a_job_that_has_given_up_gpus_since_the_last_round_is_not_said_to_have_t
     world.play("gaveup a 1")
     line = "It has 1xt4 of these GPUs now: the others are not free yet, or it gave them up since."
     assert told(world, "a")["lines"] == [*before, line]
+
+
+def test_an_explanation_says_that_it_is_of_a_round_before_the_policy_failed(tmp_path: Path) -> None:
+    policy = PerPool(partial(make_policy, "fifo"))
+    world = World(tmp_path, "1x t4:2", planner=policy)
+    world.play("submit a unprofiled\ngo")
+    cluster, last = world.nodes.snapshot.cluster, world.cycle.last_round
+    assert last is not None
+    before = told(world, "a")["lines"]
+    why = "the policy did not plan round 2: RuntimeError: lost"
+    found = explain(world.job("a"), last, policy, cluster, why)
+    assert found["lines"] == [*before, f"This is of round 1. Since then {why}; jobs keep what they have."]
+    others = replace(last, plan=replace(last.plan, failures={"lab": ValueError("lost")}))
+    assert explain(world.job("a"), others, policy, cluster, why)["lines"] == before
