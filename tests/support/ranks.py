@@ -20,7 +20,7 @@ from coadapt.executor.training.collective.group import Group
 
 Result = TypeVar("Result")
 WAIT_S = 60.0
-ROOT = f"{Path(__file__).resolve().parents[2]}{os.sep}"
+TESTS = tuple(f"{Path(__file__).resolve().parents[2] / folder}{os.sep}" for folder in ("tests", "benchmarks"))
 
 
 def on_ranks(count: int, act: Callable[[Group], Result]) -> list[Result]:
@@ -61,10 +61,9 @@ def _answer(rank: int, read: Connection) -> tuple[str, Result]:
 
 
 def _forget_other_tests(module: str) -> None:
-    """Remove the modules of other tests, whose variables a session would take for the script's."""
+    """Remove the modules of tests but one, whose variables a session would take for the script's."""
     for name, loaded in list(sys.modules.items()):
-        file = getattr(loaded, "__file__", None) or ""
-        if Path(file).name.startswith("test_") and file.startswith(ROOT) and name != module:
+        if (getattr(loaded, "__file__", None) or "").startswith(TESTS) and name not in (module, __name__):
             del sys.modules[name]
 
 
