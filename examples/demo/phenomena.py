@@ -63,8 +63,11 @@ def missing(seen: Sequence[Promise]) -> set[str]:
     return {promise.what for promise in seen if promise.seen is None}
 
 
-def contended(shrunk: TimelineRow, timeline: Sequence[TimelineRow], within_s: float = 15.0) -> bool:
-    """Return whether another job took GPUs of the type within `within_s` of when this one gave some up."""
+def contended(shrunk: TimelineRow, timeline: Sequence[TimelineRow], within_s: float = 30.0) -> bool:
+    """Return whether another job took GPUs of the type within `within_s` of when this one gave some up.
+
+    A job has GPUs from its first step on, and on a busy machine a start takes some 20 s.
+    """
     return any(
         other["job_id"] != shrunk["job_id"]
         and other["gpu_type"] == shrunk["gpu_type"]
