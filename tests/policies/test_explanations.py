@@ -535,7 +535,7 @@ def test_an_unknown_job_is_named_by_every_policy() -> None:
 
 def test_a_trait_that_is_neither_true_nor_false_is_refused_in_a_sentence() -> None:
     with pytest.raises(TypeError, match=r"^traits: preempts: 'no' is not accepted, must be True or False$"):
-        PolicyTraits(fixed_sizes=True, uses_models=False, preempts="no")  # type: ignore[arg-type]
+        PolicyTraits(fixed_sizes=True, uses_models=False, preempts="no")
 
 
 def test_a_policy_class_without_traits_is_refused_in_a_sentence() -> None:

@@ -19,7 +19,7 @@ def test_a_slow_policy_is_seen_in_the_phase_that_plans(tmp_path: Path) -> None:
         world.clock.forward(3.0)
         return plan(round)
 
-    world.policy.plan = slow  # type: ignore[method-assign]
+    world.policy.plan = slow
     assert world.cycle.phase_times.rows() == {}
     world.play("submit a unprofiled\ngo")
     found = world.cycle.phase_times.rows()
