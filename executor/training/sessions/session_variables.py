@@ -200,7 +200,7 @@ class SessionVariables:
         """Return what a mean is over; None where that is not seen."""
         if not isinstance(value, float):
             return None
-        if (count := self.own.mean_over(value)) is not None:
+        if (count := self.own.mean_over(value, self._samples.shared)) is not None:
             return count
         # What was added up before replicas came is the same on all of them.
         batches = self._data.batch_count() if self._data.source.size is not None else 0

@@ -229,13 +229,17 @@ class OwnVariables:
         """Keep the variables now: the function that a loop is in may return next what it makes of its sums."""
         self._at_end, self._means_at_end = self._singles(), _means_of_lists()
 
-    def mean_over(self, value: float) -> float | None:
-        """Return the count that a sum over samples is divided by to be this value, or its percents; None:
-        unseen.
+    def mean_over(self, value: float, size: int | None = None) -> float | None:
+        """Return the count that a sum over samples is divided by to be this value, or its percents.
+
+        The result is None if no such sum is seen.
+
+        size: what `len` of the data set says to the script; None if that is not its share of the samples.
         """
+        sizes = set() if size is None else {float(size)}
         for singles in (self._singles(), self._at_end):
             sums = {v for path, v in singles.items() if path in self._sums.known.over_samples}
-            counts = {count for count in sums if count > 1 and count.is_integer()}
+            counts = {count for count in sums | sizes if count > 1 and count.is_integer()}
             wholes = {count for count in counts for one in sums if one and _is_quotient(value, one, count)}
             if len(wholes) == 1:
                 return wholes.pop()

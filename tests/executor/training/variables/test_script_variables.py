@@ -207,6 +207,8 @@ def test_a_mean_is_over_the_count_that_its_sum_is_divided_by() -> None:
     assert mine.mean_over(total / tokens) == tokens == 84
     assert mine.mean_over(100 * total / rows) == rows == 12
     assert mine.mean_over(0.123) is None
+    assert mine.mean_over(total / 5, size=5) == 5, "the length of the data set, which is no variable"
+    assert mine.mean_over(total / 5) is None
 
 
 def test_a_part_of_a_mean_over_all_samples_may_be_taken_off_one_or_a_hundred() -> None:
