@@ -120,8 +120,7 @@ class CheckpointStore:
                 self._fs.rm_file(data)
             if isinstance(error, CheckpointError):
                 raise
-            kind = StorageError if isinstance(error, _LASTING) else _MomentaryError
-            raise kind(f"checkpoint {data} could not be written: {_summary(error)}") from error
+            raise _storage_error(f"checkpoint {data} could not be written", error) from error
         self._clean(entry)
         return self._outside(entry)
 
@@ -139,7 +138,9 @@ class CheckpointStore:
         return None
 
     def load(self, path: str, device: str | torch.device = "cpu") -> dict[str, Any]:
-        """Return the state saved under `path`. Raises CheckpointError where it is missing, torn or corrupt.
+        """Return the state saved under `path`.
+
+        Raises StorageError where storage fails, and CheckpointError where the state is missing, torn or corrupt.
 
         What was on a GPU comes to `device`, and what was on the CPU stays there. Else an optimizer would fetch
         its step counts from the GPU one by one at every step.
@@ -152,6 +153,10 @@ class CheckpointStore:
         try:
             with self._fs.open(data, "rb") as file:
                 state = unpack(torch.load(file, map_location=_to(device), weights_only=True))
+        except FileNotFoundError as error:
+            raise CheckpointError(f"checkpoint {data} does not exist") from error
+        except OSError as error:
+            raise _storage_error(f"checkpoint {data} cannot be read", error) from error
         except Exception as error:
             raise CheckpointError(f"checkpoint {data} cannot be read: {_summary(error)}") from error
         if not isinstance(state, dict):
@@ -210,8 +215,7 @@ class CheckpointStore:
         except FileNotFoundError:
             return set(), set()
         except Exception as error:
-            kind = StorageError if isinstance(error, _LASTING) else _MomentaryError
-            raise kind(f"checkpoint.url: {self.url!r}: {_summary(error)}") from error
+            raise _storage_error(f"checkpoint.url: {self.url!r}", error) from error
         found: dict[str, set[_Entry]] = {".json": set(), ".pt": set()}
         for name in names:
             stem, suffix = os.path.splitext(name)
@@ -273,7 +277,7 @@ class CheckpointStore:
         except (ValueError, KeyError, TypeError) as error:  # a torn manifest
             raise CheckpointError(f"checkpoint {data} cannot be read: {_summary(error)}") from error
         except Exception as error:
-            raise _MomentaryError(f"checkpoint {data} cannot be read: {_summary(error)}") from error
+            raise _storage_error(f"checkpoint {data} cannot be read", error) from error
         if version != FORMAT:
             raise CheckpointError(f"checkpoint {data} has format {version}; this version reads {FORMAT}")
         if stored != expected:
@@ -425,6 +429,11 @@ def _to(device: str | torch.device) -> Callable[[Storage, str], Storage]:
     return lambda storage, location: torch.serialization.default_restore_location(
         storage, location if location == "cpu" else str(device)
     )
+
+
+def _storage_error(what: str, error: Exception) -> StorageError:
+    kind = StorageError if isinstance(error, _LASTING) else _MomentaryError
+    return kind(f"{what}: {_summary(error)}")
 
 
 def _summary(error: Exception) -> str:

@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections import Counter, OrderedDict
+from collections.abc import Container
 from enum import IntEnum, StrEnum
 from pathlib import Path
 from typing import Any
@@ -211,36 +212,46 @@ def test_what_no_second_try_mends_is_told_at_once(store: CheckpointStore, monkey
 
 
 class Unreadable:
-    """A file system of which some calls fail at first; and how long was waited after each."""
+    """A file system of which the `failing` calls of a method fail, by number; `waits`: seconds after each."""
 
-    def __init__(self, store: CheckpointStore, call: str, times: int) -> None:
-        self._fs, self._call, self._left = store._fs, call, times
+    def __init__(
+        self, store: CheckpointStore, call: str, failing: Container[int], error: type[OSError] = ConnectionError
+    ) -> None:
+        self._fs, self._call, self._failing, self._error = store._fs, call, failing, error
+        self._calls = 0
         self.waits: list[float] = []
         store._fs, store._sleep = self, self.waits.append
 
     def __getattr__(self, name: str) -> Any:
-        if name == self._call and self._left:
-            self._left -= 1
-            return self._fail
+        if name == self._call:
+            self._calls += 1
+            if self._calls in self._failing:
+                return self._fail
         return getattr(self._fs, name)
 
     def _fail(self, *args: object, **options: object) -> Any:
-        raise ConnectionError("away")
+        raise self._error("away")
 
 
-@pytest.mark.parametrize("call", ["ls", "cat_file", "open"])
-def test_storage_that_is_away_for_a_moment_at_a_start_costs_no_progress(store: CheckpointStore, call: str) -> None:
+@pytest.mark.parametrize(
+    ("call", "failing"),
+    [("ls", (1, 2)), ("cat_file", (1, 2)), ("open", (1, 2)), ("open", (2, 4))],
+    ids=["folder", "manifest", "checksum", "data"],
+)
+def test_storage_that_is_away_for_a_moment_at_a_start_costs_no_progress(
+    store: CheckpointStore, call: str, failing: Container[int]
+) -> None:
     store.save(state(1), 1)
     newest = store.save(state(2), 2)
-    failing = Unreadable(store, call, 2)
+    storage = Unreadable(store, call, failing)
     found = store.load_newest()
     assert found is not None
-    assert (found[0], failing.waits) == (newest, [1.0, 4.0])
+    assert (found[0], storage.waits) == (newest, [1.0, 4.0])
 
 
 def test_a_checkpoint_that_stays_out_of_reach_gives_way_to_the_one_before(store: CheckpointStore) -> None:
     older, _ = store.save(state(1), 1), store.save(state(2), 2)
-    failing = Unreadable(store, "cat_file", 3)
+    failing = Unreadable(store, "cat_file", (1, 2, 3))
     found = store.load_newest()
     assert found is not None
     assert (found[0], failing.waits) == (older, [1.0, 4.0])
@@ -248,10 +259,19 @@ def test_a_checkpoint_that_stays_out_of_reach_gives_way_to_the_one_before(store:
 
 def test_storage_that_stays_away_at_a_start_is_named(store: CheckpointStore) -> None:
     store.save(state(1), 1)
-    failing = Unreadable(store, "ls", 5)
+    failing = Unreadable(store, "ls", range(1, 6))
     with pytest.raises(StorageError, match="ConnectionError: away"):
         store.load_newest()
     assert failing.waits == [1.0, 4.0]
+
+
+@pytest.mark.parametrize("call", ["ls", "cat_file", "open"])
+def test_storage_that_may_not_be_read_is_named_at_once(store: CheckpointStore, call: str) -> None:
+    store.save(state(1), 1)
+    failing = Unreadable(store, call, range(1, 6), PermissionError)
+    with pytest.raises(StorageError, match="PermissionError: away"):
+        store.load_newest()
+    assert failing.waits == []
 
 
 def test_a_url_without_a_file_system_is_named() -> None:
