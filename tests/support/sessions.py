@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import os
-import socket
 from collections.abc import Iterator
-from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 import torch._dynamo  # the first optimizer of each forked process would import it
 from coadapt.core.batch_plan import BatchPlan
 from coadapt.core.training_config import TrainingConfig
-from coadapt.executor.protocol.messages import CHECKPOINT_URL, Command, Join
+from coadapt.executor.protocol.messages import CHECKPOINT_URL, Join
 from coadapt.executor.training.collective.group import Group
-from coadapt.executor.training.sessions.channel import Channel
 from coadapt.executor.training.sessions.group_session import GroupSession
 from coadapt.executor.training.sessions.managed_session import ManagedSession
 from coadapt.executor.training.state.prepared import identify
@@ -23,7 +20,7 @@ from torch import Tensor, nn
 from torch.distributed import TCPStore
 from torch.utils.data import DataLoader, TensorDataset
 
-EventType = TypeVar("EventType")
+from tests.support.channels import Executor
 
 
 class Script:
@@ -73,34 +70,6 @@ def session_of(script: Script, plan: BatchPlan | None = None, group: Group | Non
     return session
 
 
-_kept: list[Executor] = []  # a process whose executor goes away ends at once
-
-
-class Executor:
-    """The executor's end of the channel of this process."""
-
-    def __init__(self) -> None:
-        ours, theirs = socket.socketpair()
-        self.channel = Channel(theirs.detach())
-        self.events: list[Any] = []
-        self._connection = Connection(ours.detach())
-        _kept.append(self)
-
-    def send(self, *commands: Command) -> None:
-        """Send commands; return when the last of them has arrived."""
-        arrived = self.channel._changed
-        for command in commands:
-            with arrived:
-                self._connection.send(command)
-                arrived.wait(30)
-
-    def heard(self, kind: type[EventType]) -> list[EventType]:
-        """Return all events of a kind that the process has sent."""
-        while self._connection.poll():
-            self.events.append(self._connection.recv())
-        return [event for event in self.events if isinstance(event, kind)]
-
-
 class Managed(Executor):
     """A managed session and its executor's end of the channel."""
 
@@ -111,12 +80,12 @@ class Managed(Executor):
             os.environ[CHECKPOINT_URL] = str(checkpoints)
         self.script = script
         self.session = ManagedSession(script.prepared, TrainingConfig.model_validate(config), self.channel)
-        self._store = TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+        self.store = TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
 
     def join(self, generation: int, batch: BatchPlan | None = None, alone: bool = True) -> Join:
         """Return the command to be a group by itself or, else, to wait for one more."""
         size = 1 if alone else 2
-        return Join(generation, 0, size, 1, 0, size, "127.0.0.1", self._store.port, batch)
+        return Join(generation, 0, size, 1, 0, size, "127.0.0.1", self.store.port, batch)
 
     def started(self, batch: BatchPlan | None = None) -> Managed:
         """Begin to train alone, in generation 1."""

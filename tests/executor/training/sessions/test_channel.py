@@ -2,55 +2,27 @@
 
 from __future__ import annotations
 
-import socket
 import threading
 from collections.abc import Iterator
-from multiprocessing.connection import Connection
 
 import pytest
 from coadapt.core.batch_plan import BatchPlan
 from coadapt.executor.protocol.messages import Abort, Heartbeat, Join, Leave, Save, SetBatch, Stop
-from coadapt.executor.training.sessions.channel import Channel
 
-WAIT_S = 20.0
+from tests.support.channels import WAIT_S, Executor
 
 
 def join(generation: int) -> Join:
     return Join(generation, 0, 1, 1, 0, 1, "", 0)
 
 
-class Executor:
-    """The other end of a channel, which knows when all it sent has been read."""
-
-    def __init__(self) -> None:
-        mine, theirs = socket.socketpair()
-        self.connection = Connection(mine.detach())
-        self.orphaned, self.aborts = threading.Event(), list[int]()
-        self._read = threading.Event()
-        self.channel = Channel(theirs.detach(), self.orphaned.set)
-        self.channel.on_abort = self._on_abort
-
-    def _on_abort(self, generation: int) -> None:
-        if generation >= 0:
-            self.aborts.append(generation)
-        else:
-            self._read.set()
-
-    def send(self, *commands: object) -> Channel:
-        """Send commands and wait until they are read; an abort of no generation is the mark."""
-        for command in (*commands, Abort(-1)):
-            self.connection.send(command)
-        assert self._read.wait(WAIT_S)
-        self._read.clear()
-        return self.channel
-
-
 @pytest.fixture
 def executor() -> Iterator[Executor]:
-    found = Executor()
+    orphaned = threading.Event()
+    found = Executor(on_orphaned=orphaned.set)
     yield found
     found.connection.close()
-    assert found.orphaned.wait(WAIT_S)
+    assert orphaned.wait(WAIT_S)
 
 
 def test_the_newest_command_of_a_kind_counts_and_is_taken_once(executor: Executor) -> None:
@@ -81,8 +53,10 @@ def test_a_group_that_was_changed_into_one_to_leave_is_left(executor: Executor) 
 
 
 def test_an_abort_acts_at_once_and_covers_earlier_groups(executor: Executor) -> None:
+    aborts: list[int] = []
+    executor.channel.on_abort = aborts.append
     channel = executor.send(Abort(4), Abort(2))
-    assert executor.aborts == [4, 2]
+    assert aborts[:2] == [4, 2]
     assert [channel.aborted(generation) for generation in (3, 4, 5)] == [True, True, False]
     assert not channel.waiting
 
@@ -101,10 +75,10 @@ def test_who_waits_for_a_group_is_told_of_it_or_else_to_stop(executor: Executor)
 def test_events_arrive_in_order(executor: Executor) -> None:
     for steps in (1, 2):
         executor.channel.send(Heartbeat(1, steps))
-    assert [executor.connection.recv() for _ in range(2)] == [Heartbeat(1, 1), Heartbeat(1, 2)]
+    assert executor.heard(Heartbeat) == [Heartbeat(1, 1), Heartbeat(1, 2)]
 
 
 def test_a_process_whose_worker_is_gone_ends_itself() -> None:
-    executor = Executor()
-    executor.connection.close()
-    assert executor.orphaned.wait(WAIT_S)
+    orphaned = threading.Event()
+    Executor(on_orphaned=orphaned.set).connection.close()
+    assert orphaned.wait(WAIT_S)

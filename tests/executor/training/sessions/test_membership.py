@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from coadapt.core.batch_plan import BatchPlan
 from coadapt.executor.protocol.messages import Abort, Broken, Joined, Leave, Ready, Stop
 from coadapt.executor.training.collective.group import Group
 from coadapt.executor.training.sessions.membership import Leaving
+from torch.distributed import PrefixStore
 
 from tests.support.ranks import on_ranks
 from tests.support.sessions import Managed, Script
@@ -26,29 +28,22 @@ def test_a_group_that_was_given_up_is_answered_and_the_next_one_is_joined() -> N
     assert (size, joined) == (4, Joined(2, 0, "fresh")), "the older one was never begun"
 
 
-def test_a_group_that_breaks_while_it_forms_is_told_and_waited_for_anew() -> None:
+def test_a_group_that_is_given_up_while_it_forms_is_told_and_the_next_one_is_joined() -> None:
     def act(group: Group) -> list[Any]:
         managed = Managed(Script())
-        session = managed.session
-
-        def give_up(generation: int) -> None:
-            """Abort the group as soon as it is waited for, and name another one."""
-            managed.channel._receive(managed.join(2))
-
-        managed.channel.on_abort = give_up
         managed.send(managed.join(1, alone=False))
-        real = managed.channel.aborted
-        managed.channel.aborted = lambda generation: _abort_once(managed, generation) or real(generation)
-        session.start()
+
+        def give_up() -> None:
+            PrefixStore("g1/", managed.store).wait(["here/0"])  # it has come, and waits for the other one
+            managed.send(Abort(1), managed.join(2))
+
+        giving_up = threading.Thread(target=give_up)
+        giving_up.start()
+        managed.session.start()
+        giving_up.join()
         return [*managed.heard(Broken), *managed.heard(Joined)]
 
     assert on_ranks(1, act)[0] == [Broken(1, 0), Joined(2, 0, "fresh")]
-
-
-def _abort_once(managed: Managed, generation: int) -> bool:
-    if generation == 1 and not managed.channel._aborted >= 1:
-        managed.channel._receive(Abort(1))
-    return False
 
 
 def test_a_broken_group_is_told_once_and_training_goes_on_in_the_next_with_the_same_batch() -> None:

@@ -13,8 +13,9 @@ from coadapt.executor.training.collective.group import Group, leave_group
 from coadapt.executor.training.sessions.membership import Leaving
 from coadapt.executor.training.sessions.profile_session import ProfileSession
 
+from tests.support.channels import Executor
 from tests.support.ranks import on_ranks
-from tests.support.sessions import Executor, Script
+from tests.support.sessions import Script
 
 LIMITS = {"max_batch_size": 16, "min_local_batch_size": 4, "max_local_batch_size": 16}
 
