@@ -76,7 +76,7 @@ class FailureBudget:
     def loss(self, steps: int, made: int) -> bool:
         """Count a lost worker at optimizer step `steps`; return whether the job has to be given up.
 
-        `made`: the steps that were made since the loss before, as far as the job goes on from them.
+        `made`: steps since the last loss that the job keeps.
         """
         self.recoveries += 1
         self._fruitless = self._fruitless + 1 if made <= 0 else 0

@@ -169,7 +169,10 @@ def count_loss(run: TrainingRun, worker: TrainingWorker, summary: str, *, saved:
     """Count a lost worker, and give the job up where losses go on without progress."""
     run.last_error = summary
     steps = max(worker.steps, run.steps)
-    before = run.budget.furthest if not saved else worker.joined_steps if worker.joined else steps
+    if not saved:
+        before = run.budget.furthest
+    else:
+        before = worker.joined_steps if worker.joined else steps
     if run.budget.loss(steps, steps - before):
         why = f"lost again and again without progress: {summary}"
         run.effects.tell(JobFailed(why, "", run.budget.failures))
