@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +46,7 @@ class Script:
         self.take(batch).backward()
         self.optimizer.step()
 
-    def train_all(self, numbers: Iterator[int]) -> None:
+    def train_all(self, numbers: Iterable[int]) -> None:
         """Train one epoch after the other."""
         for _ in numbers:
             for batch in self.loader:
@@ -55,6 +55,12 @@ class Script:
     @property
     def weight(self) -> float:
         return float(self.model.weight.detach())
+
+
+def weight_alone(script: Script, epochs: int) -> float:
+    """Return the weight after a script has trained without a session."""
+    script.train_all(range(epochs))
+    return script.weight
 
 
 def session_of(script: Script, plan: BatchPlan | None = None, group: Group | None = None) -> GroupSession:

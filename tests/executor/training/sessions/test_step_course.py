@@ -8,7 +8,7 @@ from coadapt.executor.training.collective.group import Group
 from coadapt.executor.training.sessions.step_course import CANNOT_DO_AGAIN
 
 from tests.support.ranks import on_ranks
-from tests.support.sessions import Script, session_of
+from tests.support.sessions import Script, session_of, weight_alone
 
 
 @pytest.mark.parametrize(
@@ -25,17 +25,9 @@ def test_the_position_moves_by_whole_batches_whatever_their_passes(plan: BatchPl
         counted = [at.iterations, at.steps, at.samples, at.progress_samples, at.epochs_done]
         return len(script.seen), counted, script.weight
 
-    (given, counted, weight), (_, _, plain) = on_ranks(1, act)[0], alone()
+    given, counted, weight = on_ranks(1, act)[0]
     assert (given, counted) == (2 * parts, [6, 6, 24, 24.0, 2.0])
-    assert weight == pytest.approx(plain)
-
-
-def alone() -> tuple[int, list[float], float]:
-    script = Script()
-    for _ in range(2):
-        for batch in script.loader:
-            script.train(batch)
-    return 0, [], script.weight
+    assert weight == pytest.approx(weight_alone(Script(), 2))
 
 
 def test_several_batches_that_make_one_step_count_as_one_optimizer_step() -> None:
@@ -103,11 +95,8 @@ def test_a_loop_that_is_left_in_the_midst_of_a_merged_step_makes_the_step_of_wha
 
     def plain(group: Group) -> float:
         script = Script()
-        for size in (8, 4):
-            script.optimizer.zero_grad()
-            begin = 0 if size == 8 else 8
-            script.model(script.loader.dataset.tensors[0][begin : begin + size]).mean().backward()
-            script.optimizer.step()
+        for samples in (slice(0, 8), slice(8, 12)):
+            script.train([script.loader.dataset.tensors[0][samples]])
         return script.weight
 
     counted, weight = on_ranks(1, act)[0]

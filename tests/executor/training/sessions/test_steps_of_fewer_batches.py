@@ -61,6 +61,7 @@ def test_a_script_trains_as_by_itself_once_its_batch_size_is_known(
         job.join(members, BatchPlan(BATCH, 0, BATCH))
         members[0].wait(Report, lambda report: report.progress.epoch >= 1)
         members[0].send(SetBatch(BatchPlan(BATCH, accumulation - 1, BATCH * accumulation)))
+        members[0].wait(Report, lambda report: report.batch_size == BATCH * accumulation)
         job.finish()
     plain, found = (json.loads((tmp_path / name).read_text()) for name in ("plain.json", "job.json"))
     assert (found["updates"], found["lags"]) == (plain["updates"], 0)

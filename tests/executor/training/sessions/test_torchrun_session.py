@@ -12,7 +12,7 @@ from coadapt.executor.training.collective.group import Group
 from coadapt.executor.training.sessions.torchrun_session import CHANGED_BY_ITSELF, TorchrunSession
 
 from tests.support.ranks import on_ranks
-from tests.support.sessions import Script
+from tests.support.sessions import Script, weight_alone
 
 
 def session(script: Script, group: Group) -> TorchrunSession:
@@ -43,16 +43,10 @@ def test_the_scripts_batch_is_divided_and_the_model_is_that_of_one_process() -> 
         script.train_all(found.epochs(1))
         return [found.plan, script.seen, script.weight]
 
-    def plain(group: Group) -> float:
-        script = Script(samples=15, batch=5)
-        for batch in script.loader:
-            script.train(batch)
-        return script.weight
-
     first, second = on_ranks(2, act)
     assert first[0] == BatchPlan(3, 0, 5)
     assert sorted([*first[1][0], *second[1][0]]) == [0, 1, 2, 3, 4]
-    assert first[2] == second[2] == pytest.approx(on_ranks(1, plain)[0])
+    assert first[2] == second[2] == pytest.approx(weight_alone(Script(samples=15, batch=5), 1))
 
 
 def test_a_script_that_changes_its_model_by_its_own_part_alone_is_told_after_its_first_loop() -> None:
