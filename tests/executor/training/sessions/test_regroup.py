@@ -107,17 +107,17 @@ def test_stopped_anywhere_a_job_goes_on_from_its_checkpoint(tmp_path: Path) -> N
     assert_same_model(tmp_path, plain)
 
 
-def put_a_file_in_place_of(folder: Path) -> None:
-    """Let whatever is written into a folder fail, for root too."""
-    folder.write_text("")
+def refuse_writes(folder: Path) -> None:
+    """Let a folder read as one that is not there, and let nobody make it, root included."""
+    folder.symlink_to("nowhere")
 
 
 def test_a_checkpoint_that_storage_refuses_at_a_stop_is_no_error_of_the_script(tmp_path: Path) -> None:
+    refuse_writes(tmp_path / "checkpoints")
     with job(tmp_path, "--epochs=300", "--pause=0.01") as training:
         first, second = training.start(2)
         training.join([first, second])
         first.reached(3)
-        put_a_file_in_place_of(tmp_path / "checkpoints")
         for member in (first, second):
             member.send(Stop())
         crashed, left = first.wait(Crashed), second.wait(Left)
@@ -131,15 +131,15 @@ def test_a_checkpoint_that_storage_refuses_at_a_stop_is_no_error_of_the_script(t
 
 
 def test_a_last_checkpoint_that_storage_refuses_is_no_error_of_the_script(tmp_path: Path) -> None:
-    with job(tmp_path, "--epochs=1", "--pause=0.01") as training:
+    refuse_writes(tmp_path / "checkpoints")
+    with job(tmp_path, "--epochs=1") as training:
         (member,) = training.start(1)
         training.join([member])
-        put_a_file_in_place_of(tmp_path / "checkpoints")
         assert member.wait(Crashed).storage
 
 
 def test_storage_that_cannot_be_read_at_a_start_is_no_error_of_the_script(tmp_path: Path) -> None:
-    put_a_file_in_place_of(tmp_path / "checkpoints")
+    (tmp_path / "checkpoints").write_text("a file in place of the folder")
     with job(tmp_path) as training:
         (member,) = training.start(1)
         training.join([member], wait=False)
