@@ -266,14 +266,14 @@ class AdaptiveExecutor:
     # --- effects --------------------------------------------------------------------------------------------
 
     def _carry_out(self, effects: Sequence[Effect]) -> None:
-        """Do what the reconciler asks for, all of it; a worker that cannot be asked for is gone at once."""
+        """Do all that the reconciler asks for. A worker that Ray refuses to start is gone at once."""
         for effect in effects:
             try:
                 self._carry_out_one(effect)
             except Exception as error:
                 log.exception("executor of job %s", self._job.id)
                 if isinstance(effect, StartWorker):
-                    self._inbox.put(self._handler(effect.worker, Gone(f"could not be asked for: {error}")))
+                    self._inbox.put(self._handler(effect.worker, Gone(f"could not be started: {error}")))
 
     def _carry_out_one(self, effect: Effect) -> None:
         match effect:

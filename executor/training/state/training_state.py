@@ -68,7 +68,7 @@ class Position:
             setattr(self, name, value)
 
     def count_step_of(self, batches: int) -> None:
-        """Take note of how many batches the script made a step of. A few of less are rests at an epoch's ends."""
+        """Note how many batches make a step of the script. Up to `MOST_RESTS` shorter steps in a row are rests."""
         self.shorter = self.shorter + 1 if batches < self.per_step else 0
         if batches > self.per_step or self.shorter > MOST_RESTS:
             self.per_step, self.shorter = batches, 0
@@ -79,7 +79,7 @@ class TrainingState:
     """What `prepare` was given and what the session counts, by reference.
 
     `extras` are further parts by name: a function that captures one, and one that takes it over.
-    `taken`: a state that was taken over, while the script is not where that is yet.
+    `taken`: the state that was taken over, until the script has come to its place.
     """
 
     prepared: Prepared
@@ -91,7 +91,7 @@ class TrainingState:
     def capture(self) -> dict[str, Any]:
         """Return the state now; its tensors are the live ones."""
         if self.taken is not None and self.taken["variables"]["in_pass"]:
-            return self.taken  # what the script does until it is there, such as draw numbers, was done
+            return self.taken  # until it is there, the script does again what this state counts as done
         prepared = self.prepared
         return {
             "format": FORMAT,

@@ -104,7 +104,7 @@ class OwnVariables:
         for _, _, theirs, _ in everyone:
             known.update(theirs)
         if taken := next((taken for *_, taken in everyone if taken), None):
-            self._as_one = taken["now"]  # nobody has gone on while one of them was still to come to its place
+            self._as_one = taken["now"]  # nobody goes on before all have come to its place
             return
         known.alike = _common([theirs.alike for _, _, theirs, _ in everyone])
         captured = _of_all([told[0] for told in everyone])
