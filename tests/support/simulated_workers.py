@@ -7,8 +7,9 @@ The world also accounts, like the scheduler service, for the slots that the job 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass
+from itertools import count
 
 from coadapt.core.reports import ProfileProgress, StepRow
 from coadapt.core.slot import Slot
@@ -32,13 +33,36 @@ from coadapt.executor.protocol.messages import (
 from coadapt.executor.protocol.ranks import Rendezvous
 from coadapt.executor.protocol.worker_events import Exited, Gone, Started
 from coadapt.executor.reconciler import Reconciler
-from coadapt.executor.reconciling.effects import KeepProfile, KillWorker, Send, StartWorker, Tell
+from coadapt.executor.reconciling.effects import Effects, KeepProfile, KillWorker, Send, StartWorker, Tell
 from coadapt.executor.reconciling.failures import FailureBudget
 from coadapt.executor.reconciling.timeouts import Timeouts
+from coadapt.executor.reconciling.training_run import TrainingRun
 
 
 def slot(node: str, index: int = 0, gpu_type: str = "a100") -> Slot:
     return Slot(node, "", (index,), gpu_type, emulated=True)
+
+
+def training_run(
+    *slots: Slot,
+    max_failures: int = 3,
+    timeouts: Timeouts | None = None,
+    measured: Callable[[], Set[Slot]] = frozenset,
+    hands_over: bool = False,
+) -> TrainingRun:
+    """Return the run of a job that is wanted in these slots, and of which nothing is started."""
+    return TrainingRun(
+        store=Rendezvous("host", 1),
+        batch_for=lambda slots: None,
+        measured=measured,
+        names=map(str, count(1)),
+        effects=Effects(),
+        budget=FailureBudget(max_failures),
+        timeouts=timeouts or Timeouts(),
+        script="train.py",
+        hands_over=hands_over,
+        desired=slots,
+    )
 
 
 @dataclass

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import math
-from itertools import count
 
 import pytest
 from coadapt.core.slot import Slot
 from coadapt.executor.protocol.job_events import WorkerLost
-from coadapt.executor.protocol.ranks import Rendezvous
-from coadapt.executor.reconciling.effects import Effects, KillWorker, StartWorker, Tell
-from coadapt.executor.reconciling.failures import FailureBudget
+from coadapt.executor.reconciling.effects import KillWorker, StartWorker, Tell
 from coadapt.executor.reconciling.slot_tries import TRIES
 from coadapt.executor.reconciling.states import Group, Pause, Starting, Training
 from coadapt.executor.reconciling.timeouts import Timeouts
 from coadapt.executor.reconciling.training_run import TrainingRun
 from coadapt.executor.reconciling.worker_state import Stage, TrainingWorker
 
-from tests.support.simulated_workers import slot
+from tests.support.simulated_workers import slot, training_run
 
 A, B, C = (slot(node) for node in ("n1", "n2", "n3"))
 TIMEOUTS = Timeouts(gather_s=10.0, hang_s=20.0)
@@ -30,18 +27,7 @@ def measured() -> set[Slot]:
 
 @pytest.fixture
 def run(measured: set[Slot]) -> TrainingRun:
-    return TrainingRun(
-        store=Rendezvous("host", 1),
-        batch_for=lambda slots: None,
-        measured=lambda: measured,
-        names=map(str, count(1)),
-        effects=Effects(),
-        budget=FailureBudget(3),
-        timeouts=TIMEOUTS,
-        script="train.py",
-        hands_over=False,
-        desired=(A, B, C),
-    )
+    return training_run(A, B, C, timeouts=TIMEOUTS, measured=lambda: measured)
 
 
 def ready(run: TrainingRun, where: Slot, now: float) -> TrainingWorker:

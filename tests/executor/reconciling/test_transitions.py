@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import count
 from typing import Any
 
 import pytest
@@ -17,9 +16,7 @@ from coadapt.executor.protocol.job_events import (
     WorkerLost,
 )
 from coadapt.executor.protocol.messages import Abort, Command, Crashed, Finished, Join, Leave, Left, Stop
-from coadapt.executor.protocol.ranks import Rendezvous
-from coadapt.executor.reconciling.effects import Effects, KillWorker, Send, Tell
-from coadapt.executor.reconciling.failures import FailureBudget
+from coadapt.executor.reconciling.effects import KillWorker, Send, Tell
 from coadapt.executor.reconciling.slot_tries import backoff_s
 from coadapt.executor.reconciling.states import (
     Finishing,
@@ -31,8 +28,6 @@ from coadapt.executor.reconciling.states import (
     Starting,
     Training,
 )
-from coadapt.executor.reconciling.timeouts import Timeouts
-from coadapt.executor.reconciling.training_run import TrainingRun
 from coadapt.executor.reconciling.transitions import (
     abort_peers,
     end,
@@ -47,7 +42,7 @@ from coadapt.executor.reconciling.transitions import (
 )
 from coadapt.executor.reconciling.worker_state import Stage, TrainingWorker
 
-from tests.support.simulated_workers import slot
+from tests.support.simulated_workers import slot, training_run
 
 A, B, C = slot("n1"), slot("n1", 1), slot("n2")
 
@@ -56,12 +51,8 @@ class Run:
     """A job whose workers `a`, `b`, … are in slots, and what is sent and told."""
 
     def __init__(self, *slots: Slot, max_failures: int = 1, hands_over: bool = False) -> None:
-        self.effects = Effects()
-        self.run = TrainingRun(
-            Rendezvous("host", 1), lambda slots: None, set, map(str, count(1)), self.effects,
-            FailureBudget(max_failures), Timeouts(), "train.py", hands_over,
-        )  # fmt: skip
-        self.run.desired, self.run.sequence = slots, 3
+        self.run = training_run(*slots, max_failures=max_failures, hands_over=hands_over)
+        self.run.sequence = 3
         for id, where in zip("abc", slots, strict=False):
             self.run.workers[id] = TrainingWorker(id, where, stage=Stage.READY)
 
@@ -73,7 +64,7 @@ class Run:
             worker.joined = generation
         assert isinstance(self.run.state, Forming)
         settle(self.run, self.run.state, 1.0)
-        self.effects.take()
+        self.run.effects.take()
         return self
 
     def __getitem__(self, id: str) -> TrainingWorker:
@@ -81,7 +72,7 @@ class Run:
 
     def taken(self) -> tuple[list[tuple[str, Command]], list[ExecutorEvent], list[str]]:
         """Return what was sent, what was told, and who was killed since."""
-        effects = self.effects.take()
+        effects = self.run.effects.take()
         sent = [(effect.worker, effect.command) for effect in effects if isinstance(effect, Send)]
         told = [effect.event for effect in effects if isinstance(effect, Tell)]
         return sent, told, [effect.worker for effect in effects if isinstance(effect, KillWorker)]
