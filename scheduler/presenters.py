@@ -259,7 +259,7 @@ def explain(
 ) -> dict[str, Any]:
     """Return why a job has what it has: by the last round, or by where the job is if that says nothing of it.
 
-    unplanned: what the policy has failed to plan since the last round, or for some pools of it.
+    unplanned: what the policy has failed to plan since the last round, or which pools in it.
     """
     if not job.active or last is None or all(view.id != job.id for view in last.round.jobs):
         return explanation_outside_round(job, cluster)
@@ -267,7 +267,8 @@ def explain(
     found["lines"] += _what_it_lacks(job, last.wanted.get(job.id, ()))
     failed = last.plan.failures
     if unplanned is not None and (not failed or (job.spec.pool or "") in failed):
-        found["lines"].append(f"This is of round {last.number}. Since then {unplanned}; jobs keep what they have.")
+        when = "In this round" if failed else f"This is of round {last.number}. Since then"
+        found["lines"].append(f"{when} {unplanned}; jobs keep what they have.")
     return found
 
 

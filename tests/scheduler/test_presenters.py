@@ -307,3 +307,15 @@ def test_an_explanation_says_that_it_is_of_a_round_before_the_policy_failed(tmp_
     assert found["lines"] == [*before, f"This is of round 1. Since then {why}; jobs keep what they have."]
     others = replace(last, plan=replace(last.plan, failures={"lab": ValueError("lost")}))
     assert explain(world.job("a"), others, policy, cluster, why)["lines"] == before
+
+
+def test_an_explanation_says_that_the_policy_failed_for_the_job_s_pool_in_that_very_round(tmp_path: Path) -> None:
+    policy = PerPool(partial(make_policy, "fifo"))
+    world = World(tmp_path, "1x t4:2", planner=policy)
+    world.play("submit a unprofiled\ngo")
+    before, last = told(world, "a")["lines"], world.cycle.last_round
+    assert last is not None
+    failed = replace(last, plan=replace(last.plan, failures={"": RuntimeError("lost")}))
+    why = "the policy did not plan what belongs to no pool: RuntimeError: lost"
+    found = explain(world.job("a"), failed, policy, world.nodes.snapshot.cluster, why)
+    assert found["lines"] == [*before, f"In this round {why}; jobs keep what they have."]
