@@ -34,7 +34,7 @@ from .habits import habits_of
 from .hooks import RoundDone
 from .nodes import NodesSnapshot
 from .record import JobRecord, ProfileRun
-from .snapshot import allowed_types, waiting_reason
+from .snapshot import runs_somewhere, waiting_reason
 from .status import ends_s, status_of
 from .store import Event
 from .targets import progress
@@ -255,10 +255,11 @@ def why_not_measured(job: JobRecord) -> str:
 
 
 def explain(
-    job: JobRecord, last: RoundDone | None, policy: Policy, cluster: Cluster, unplanned: str | None = None
+    job: JobRecord, last: RoundDone | None, policy: Policy, cluster: Cluster | None, unplanned: str | None = None
 ) -> dict[str, Any]:
     """Return why a job has what it has: by the last round, or by where the job is if that says nothing of it.
 
+    cluster: None if it is not known.
     unplanned: what the policy has failed to plan since the last round, or which pools in it.
     """
     if not job.active or last is None or all(view.id != job.id for view in last.round.jobs):
@@ -280,7 +281,7 @@ def _what_it_lacks(job: JobRecord, given: Iterable[Slot]) -> list[str]:
     return [f"It has {has} of these GPUs now: the others are not free yet, or it gave them up since."]
 
 
-def why_not_in_round(job: JobRecord, cluster: Cluster) -> str:
+def why_not_in_round(job: JobRecord, cluster: Cluster | None) -> str:
     """One sentence for a job that took no part in the last round."""
     if not job.active:
         was = "was" if job.phase is Phase.CANCELLED else f"has {job.phase.value}:"
@@ -289,7 +290,7 @@ def why_not_in_round(job: JobRecord, cluster: Cluster) -> str:
     return f"{job.id} is {why}" if why.startswith(status) else f"{job.id} is {status}: {why}"
 
 
-def explanation_outside_round(job: JobRecord, cluster: Cluster) -> dict[str, Any]:
+def explanation_outside_round(job: JobRecord, cluster: Cluster | None) -> dict[str, Any]:
     """Return what `explain` answers for a job that took no part in the last round.
 
     `decision` is "placed", "waiting" or "ended"; `reason` is a code of `WaitReason`, or how the job ended.
@@ -306,7 +307,7 @@ def explanation_outside_round(job: JobRecord, cluster: Cluster) -> dict[str, Any
     }
 
 
-def wait_reason(job: JobRecord, last: RoundDone | None, cluster: Cluster) -> WaitReason | None:
+def wait_reason(job: JobRecord, last: RoundDone | None, cluster: Cluster | None) -> WaitReason | None:
     """Return why a job has no GPUs to train on: by the last round, or by where it is if that gave it none.
 
     None: it has some, or it has ended.
@@ -317,8 +318,8 @@ def wait_reason(job: JobRecord, last: RoundDone | None, cluster: Cluster) -> Wai
     return said or _why_outside(job, cluster)
 
 
-def _why_outside(job: JobRecord, cluster: Cluster) -> WaitReason:
-    if _runs_nowhere(job, cluster):
+def _why_outside(job: JobRecord, cluster: Cluster | None) -> WaitReason:
+    if cluster is not None and _runs_nowhere(job, cluster):
         # A cluster without nodes has no pools either: what belongs to no pool waits for its types then.
         gone = (job.spec.pool or "") not in cluster.pools and bool(job.spec.pool or cluster.nodes)
         return WaitReason.POOL_EMPTY if gone else WaitReason.NO_GPU_TYPE
@@ -327,7 +328,7 @@ def _why_outside(job: JobRecord, cluster: Cluster) -> WaitReason:
 
 def _runs_nowhere(job: JobRecord, cluster: Cluster) -> bool:
     """Return whether an active job occupies nothing and no node of its pool could run it."""
-    return job.active and not job.occupied and not allowed_types(job.spec, cluster)
+    return job.active and not job.occupied and not runs_somewhere(job.spec, cluster)
 
 
 def explanation(explained: Explanation) -> dict[str, Any]:

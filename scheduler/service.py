@@ -163,8 +163,8 @@ class SchedulerService:
     def explain(self, job_id: str) -> dict[str, Any]:
         """Explain what the last round decided on a job, or why it took no part. Raises: KeyError."""
         job = self._store.get(job_id)
-        cycle, cluster = self._cycle, self._nodes.snapshot.cluster
-        return presenters.explain(job, cycle.last_round, self._policy, cluster, cycle.unplanned)
+        cycle = self._cycle
+        return presenters.explain(job, cycle.last_round, self._policy, self._cluster(), cycle.unplanned)
 
     def timeline(self, job_id: str | None = None) -> Sequence[dict[str, Any]]:
         """Return `core.schemas.TimelineRow`s, oldest first."""
@@ -195,11 +195,12 @@ class SchedulerService:
         return self._cycle.on_event(job_id, event)
 
     def _cluster(self) -> Cluster | None:
+        """Return the nodes; None until Ray has named them, as no job waits for GPU types then."""
         nodes = self._nodes.snapshot
         return nodes.cluster if nodes.ready else None
 
     def _waits(self, job: JobRecord) -> WaitReason | None:
-        return presenters.wait_reason(job, self._cycle.last_round, self._nodes.snapshot.cluster)
+        return presenters.wait_reason(job, self._cycle.last_round, self._cluster())
 
     def _outputs_url(self, job: JobRecord) -> str:
         return self._settings.outputs_url(job.id, job.spec.training.checkpoint.url)
