@@ -401,7 +401,7 @@ def _where_its_output_is(job: str, sources: Sequence[str], asked: str) -> str:
     `asked`: whose output was asked for, as "rank 3".
     """
     if not sources:
-        return f"{job} has written nothing yet"
+        return f"{job} has written nothing"
     if all(source.startswith("profile-") for source in sources):
         return f"{job} has written nothing but while it was measured: `coadapt logs {job} --measuring`"
     return f"{job}: nothing was written by {asked}; there is output of {', '.join(sources)}"

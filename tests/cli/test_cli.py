@@ -466,7 +466,7 @@ def test_logs_shows_rank_0_and_others_where_asked(arguments: list[str], asked: t
 @pytest.mark.parametrize(
     ("sources", "rank", "told"),
     [
-        ((), "0", "a-1 has written nothing yet"),
+        ((), "0", "a-1 has written nothing"),
         (
             ("profile-t4",),
             "0",
