@@ -175,8 +175,7 @@ def up(
         settings = Settings(**chosen)
     except ValidationError as error:
         first = error.errors()[0]
-        field = str(first["loc"][0]).removesuffix("_s").replace("_", "-")
-        raise typer.BadParameter(f"--{field}: {refused(first)}") from None
+        raise typer.BadParameter(by_option(f"{first['loc'][0]}: {refused(first)}")) from None
     try:
         make_policy(policy, **options)
         if emulate is not None:

@@ -19,6 +19,8 @@ OPTIONS = {
     "profiles": "--profiles",
     "profiling_s": "--profiling-cost",
     "repair_s": "--node-repair",
+    "round_interval_s": "--round-interval",
+    "time_scale": "--time-scale",
     "trace": "--trace",
 }
 _POLICY_OPTION = re.compile(r"policy \w+: ")
