@@ -18,7 +18,7 @@ from ..core.events import EventKind
 from ..core.job import JobSpec, Phase
 from ..core.settings import Settings
 from ..core.slot import Slot
-from ..core.wording import pool_called
+from ..core.wording import in_words, pool_called
 from ..estimators.run_lengths import RunLengthLearner
 from ..executor.protocol.job_events import NOTHING_SENT, ExecutorEvent, Released, Sent
 from ..policies.contract.plan_check import check_plan
@@ -205,7 +205,7 @@ class SchedulingCycle:
         try:
             check_plan(plan, round)
         except Exception as error:
-            self._unplanned(f"round {self.rounds + 1}: {_in_words(error)}")
+            self._unplanned(f"round {self.rounds + 1}: {in_words(error)}")
             return None
         if plan.failures:
             failures = sorted(plan.failures.items())
@@ -395,20 +395,16 @@ class SchedulingCycle:
             self._failed(job_id, error)
 
     def _failed(self, job_id: str | None, error: Exception) -> None:
-        self._log(job_id, _in_words(error))
+        self._log(job_id, in_words(error))
 
     def _log(self, job_id: str | None, text: str) -> None:
         self._store.log(Event(EventKind.ERROR, self._clock.wall_s(), job_id, {"text": text}))
 
 
-def _in_words(error: Exception) -> str:
-    return str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
-
-
 def _with_line(error: Exception) -> str:
     """Return an error of a policy in words, with the line that raised it; what a plan lacks has no line."""
     if isinstance(error, ValueError):
-        return _in_words(error)
+        return in_words(error)
     raised = traceback.extract_tb(error.__traceback__)[-1]
     return f"{type(error).__name__}: {error} ({Path(raised.filename).name}, line {raised.lineno})"
 

@@ -10,6 +10,7 @@ from typing import Generic
 
 from ..core.events import EventKind
 from ..core.job import Phase
+from ..core.wording import in_words
 from ..estimators import learned_file
 from ..estimators.learner import EndedRun, LearnedT, Learner
 from ..estimators.relearning import Comparison, Fitted, relearn
@@ -92,8 +93,7 @@ class LearningHook(CycleHook, Generic[LearnedT]):
             if found.comparison is not None:
                 self._store.log(learned_event(name, found.comparison, now))
         except Exception as error:
-            told = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
-            self._failed(f"{name}: was not learned anew: {told}")
+            self._failed(f"{name}: was not learned anew: {in_words(error)}")
 
 
 def learned_event(name: str, comparison: Comparison, now: float) -> Event:

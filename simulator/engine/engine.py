@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ...core.cluster import Cluster
 from ...core.placement import Placement
-from ...core.wording import pool_called
+from ...core.wording import in_words, pool_called
 from ...policies.contract.round import JobColumns, JobView, Plan, Planner, Round
 from ...policies.registry import name_of
 from ...policies.warm_up import stopwatch
@@ -425,15 +425,11 @@ def _asked(policy: Planner, round: Round) -> tuple[Plan, float]:
     except BadJob:
         raise  # the trace is wrong, and not the policy
     except Exception as error:
-        raise PolicyFailed(f"{told}: {_in_words(error)}") from error
+        raise PolicyFailed(f"{told}: {in_words(error)}") from error
     if not isinstance(plan, Plan):
         raise PolicyFailed(f"{told}: it returned {type(plan).__name__}, which is no Plan")
     for pool, failure in plan.failures.items():
         if isinstance(failure, BadJob):
             raise failure
-        raise PolicyFailed(f"{told}, {pool_called(pool)}: {_in_words(failure)}") from failure
+        raise PolicyFailed(f"{told}, {pool_called(pool)}: {in_words(failure)}") from failure
     return plan, took_s()
-
-
-def _in_words(error: Exception) -> str:
-    return str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"

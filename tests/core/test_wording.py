@@ -1,9 +1,14 @@
-"""Sentences for people have the right number."""
+"""Sentences for people have the right number, and name the kind of an error that is no sentence."""
 
 from __future__ import annotations
 
-from coadapt.core.wording import n_gpus
+from coadapt.core.wording import in_words, n_gpus
 
 
 def test_one_gpu_is_no_gpus() -> None:
     assert [n_gpus(count) for count in (0, 1, 2)] == ["0 GPUs", "1 GPU", "2 GPUs"]
+
+
+def test_an_error_that_is_a_sentence_stands_alone_and_others_name_their_kind() -> None:
+    assert in_words(ValueError("plan: job a gets no node")) == "plan: job a gets no node"
+    assert in_words(KeyError("a")) == "KeyError: 'a'"
