@@ -21,7 +21,7 @@ from ..core.slot import Slot
 from ..core.wording import in_words, pool_called
 from ..estimators.run_lengths import RunLengthLearner
 from ..executor.protocol.job_events import NOTHING_SENT, ExecutorEvent, Released, Sent
-from ..policies.contract.plan_check import check_plan
+from ..policies.contract.plan_check import WrongPlan, check_plan
 from ..policies.contract.round import Plan, Planner, Round
 from .backends import ExecutorBackend, NodeSource
 from .clock import Clock
@@ -199,13 +199,9 @@ class SchedulingCycle:
     def _plan(self, round: Round) -> Plan | None:
         try:
             plan = self._policy.plan(round)
-        except Exception as error:
-            self._unplanned(f"round {self.rounds + 1}: {_with_line(error)}")
-            return None
-        try:
             check_plan(plan, round)
         except Exception as error:
-            self._unplanned(f"round {self.rounds + 1}: {in_words(error)}")
+            self._unplanned(f"round {self.rounds + 1}: {_with_line(error)}")
             return None
         if plan.failures:
             failures = sorted(plan.failures.items())
@@ -402,9 +398,9 @@ class SchedulingCycle:
 
 
 def _with_line(error: Exception) -> str:
-    """Return an error of a policy in words, with the line that raised it; what a plan lacks has no line."""
-    if isinstance(error, ValueError):
-        return in_words(error)
+    """Return an error of a policy in words, with the line that raised it; a wrong plan has no line."""
+    if isinstance(error, WrongPlan):
+        return str(error)
     raised = traceback.extract_tb(error.__traceback__)[-1]
     return f"{type(error).__name__}: {error} ({Path(raised.filename).name}, line {raised.lineno})"
 

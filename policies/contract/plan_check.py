@@ -12,33 +12,37 @@ from ...core.resources import TOLERANCE
 from .round import JobView, Note, Plan, Round
 
 
+class WrongPlan(ValueError):
+    """What a policy returned is no plan of its round; one sentence for a person."""
+
+
 def check_plan(plan: object, round: Round) -> None:
-    """Raise ValueError, one sentence with job and node, where a plan cannot be one of its round.
+    """Raise WrongPlan, one sentence with job and node, where a plan cannot be one of its round.
 
     Each placement must be of a job of the round, on nodes of the job's pool, with GPUs that they have. All
     placements together must fit each node. CPUs, memory and names of GPUs are not looked at.
     """
     if not isinstance(plan, Plan):
-        raise ValueError(f"plan: {type(plan).__name__} is no Plan")
+        raise WrongPlan(f"plan: {type(plan).__name__} is no Plan")
     if plan.again_s is not None and not (isinstance(plan.again_s, Real) and plan.again_s > -math.inf):
-        raise ValueError(f"plan: again_s {plan.again_s!r} is no time in seconds")
+        raise WrongPlan(f"plan: again_s {plan.again_s!r} is no time in seconds")
     if not isinstance(plan.placements, Mapping):
-        raise ValueError(f"plan: {type(plan.placements).__name__} maps no jobs to placements")
+        raise WrongPlan(f"plan: {type(plan.placements).__name__} maps no jobs to placements")
     if (strange := next((note for note in plan.notes if not isinstance(note, Note)), None)) is not None:
-        raise ValueError(f"plan: notes has {strange!r}, which is no Note")
+        raise WrongPlan(f"plan: notes has {strange!r}, which is no Note")
     jobs, nodes = {job.id: job for job in round.jobs}, round.cluster.by_id
     used: dict[str, float] = {}
     for id, placement in plan.placements.items():
         if id not in jobs:
-            raise ValueError(f"plan: job {id!r} gets GPUs and is not in the round")
+            raise WrongPlan(f"plan: job {id!r} gets GPUs and is not in the round")
         if not isinstance(placement, Placement) or not placement.shares:
-            raise ValueError(f"plan: job {id} gets {placement!r}, which names no node")
+            raise WrongPlan(f"plan: job {id} gets {placement!r}, which names no node")
         for share in placement.shares:
             _check_share(jobs[id], placement.gpu_type, share, nodes.get(share.node_id))
             used[share.node_id] = used.get(share.node_id, 0.0) + share.gpus * share.share
     for node_id, gpus in used.items():
         if gpus > nodes[node_id].gpus + TOLERANCE:
-            raise ValueError(f"plan: jobs get {gpus:g} GPUs of node {node_id}, which has {nodes[node_id].gpus}")
+            raise WrongPlan(f"plan: jobs get {gpus:g} GPUs of node {node_id}, which has {nodes[node_id].gpus}")
 
 
 def _check_share(job: JobView, gpu_type: str, share: NodeShare, node: Node | None) -> None:
@@ -54,4 +58,4 @@ def _check_share(job: JobView, gpu_type: str, share: NodeShare, node: Node | Non
         wrong = f": {share.share} of each; more than 0 and at most 1 is accepted"
     else:
         return
-    raise ValueError(f"plan: job {job.id} gets GPUs of node {share.node_id}{wrong}")
+    raise WrongPlan(f"plan: job {job.id} gets GPUs of node {share.node_id}{wrong}")

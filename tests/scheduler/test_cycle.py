@@ -14,6 +14,7 @@ from coadapt.core.events import EventKind
 from coadapt.core.placement import NodeShare, Placement
 from coadapt.executor.protocol.job_events import Released, Sent
 from coadapt.policies.catalogue import make_policy
+from coadapt.policies.contract.plan_check import WrongPlan
 from coadapt.policies.contract.round import Plan, Round
 from coadapt.policies.per_pool import PerPool
 from coadapt.scheduler.profile_work import ProfileWork
@@ -784,6 +785,18 @@ def test_a_policy_that_raises_is_told_in_the_log(tmp_path: Path) -> None:
     assert told.job_id is None
 
 
+def test_the_line_of_a_policy_s_value_error_is_told_as_numpy_raises_those(tmp_path: Path) -> None:
+    world = World(tmp_path, "1x t4:4")
+
+    def plan(round: Round) -> Plan:
+        raise ValueError("operands could not be broadcast")
+
+    world.policy.plan = plan
+    world.play("submit a unprofiled\ngo 1")
+    told = "the policy did not plan round 1: ValueError: operands could not be broadcast"
+    assert re.fullmatch(rf"{told} \(test_cycle.py, line \d+\)", str(world.cycle.unplanned))
+
+
 def test_rounds_that_fail_alike_are_told_once_and_the_cluster_knows_until_one_is_planned(tmp_path: Path) -> None:
     policy = Nonsense()
     world = World(tmp_path, "1x t4:4", planner=policy)
@@ -800,7 +813,7 @@ def test_pools_that_have_no_plan_are_told_while_the_others_are_planned(tmp_path:
     policy = Nonsense()
     world = World(tmp_path, "1x t4:4", planner=policy)
     world.play("submit a unprofiled\nwish a t4-000:2\ngo")
-    policy.instead = [Plan({}, failures={"lab": ValueError("no plan: lost")}) for _ in range(2)]
+    policy.instead = [Plan({}, failures={"lab": WrongPlan("no plan: lost")}) for _ in range(2)]
     world.play("after 61\ngo 1\nafter 61\ngo 1")
     (told,) = [event.data["text"] for event in world.store.events() if event.kind is EventKind.ERROR]
     assert told == world.cycle.unplanned == "the policy did not plan pool lab: no plan: lost"
