@@ -326,11 +326,12 @@ class ProgramPolicy(ABC):
         return self._configurations[1]
 
     def _kinds_of(self, cluster: Cluster, jobs: Sequence[JobView]) -> DemandKinds:
-        """Return the kinds of jobs, as the same object while they stay. Other kinds need another program."""
+        """Return the kinds of jobs. Other kinds than those of the last round need another program."""
         kinds = DemandKinds(cluster, self._needed.demands_with_those_of(job.spec for job in jobs))
         if self._kinds is None or kinds.demands != self._kinds.demands:
-            self._kinds, self._program = kinds, None
-        return self._kinds
+            self._program = None
+        self._kinds = kinds  # equal ones may still differ in which demands they round
+        return kinds
 
 
 def _realised(placement: Placement, configurations: ConfigurationSet) -> Configuration:

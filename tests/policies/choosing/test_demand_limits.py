@@ -181,6 +181,18 @@ def test_demands_that_come_and_go_leave_the_plan_what_a_fresh_policy_makes_of_it
         jobs = after(jobs, plan)
 
 
+@pytest.mark.parametrize("policy", PROGRAMS)
+def test_cpus_are_counted_when_many_other_demands_join_those_that_are_powers_of_two(policy: str) -> None:
+    where, planner = cluster("1x a:8"), make_policy(policy)
+    few = [rigid(f"few{n}", cpus_per_gpu=float(n)) for n in (2, 4, 8)]
+    many = [*few, *(rigid(f"many{i}", submitted_s=1.0, cpus_per_gpu=2.25 + i / 4) for i in range(MOST_KINDS))]
+    planner.plan(Round(0.0, 60.0, where, few))
+    then = Round(60.0, 60.0, where, many)
+    plan, fresh = planner.plan(then), make_policy(policy).plan(then)
+    assert plan.objective == pytest.approx(fresh.objective)
+    assert plan.placements == fresh.placements
+
+
 def test_a_job_of_many_cpus_is_told_what_these_are_worth_too() -> None:
     where = cluster(NODE)
     jobs = [*some("heavy", 1, cpus_per_gpu=8.0), *some("light", 4)]
