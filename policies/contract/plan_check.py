@@ -22,17 +22,9 @@ def check_plan(plan: object, round: Round) -> None:
     Each placement must be of a job of the round, on nodes of the job's pool, with GPUs that they have. All
     placements together must fit each node. CPUs, memory and names of GPUs are not looked at.
     """
-    if not isinstance(plan, Plan):
-        raise WrongPlan(f"plan: {type(plan).__name__} is no Plan")
-    if plan.again_s is not None and not (isinstance(plan.again_s, Real) and plan.again_s > -math.inf):
-        raise WrongPlan(f"plan: again_s {plan.again_s!r} is no time in seconds")
-    if not isinstance(plan.placements, Mapping):
-        raise WrongPlan(f"plan: {type(plan.placements).__name__} maps no jobs to placements")
-    if (strange := next((note for note in plan.notes if not isinstance(note, Note)), None)) is not None:
-        raise WrongPlan(f"plan: notes has {strange!r}, which is no Note")
     jobs, nodes = {job.id: job for job in round.jobs}, round.cluster.by_id
     used: dict[str, float] = {}
-    for id, placement in plan.placements.items():
+    for id, placement in checked_form(plan).placements.items():
         if id not in jobs:
             raise WrongPlan(f"plan: job {id!r} gets GPUs and is not in the round")
         if not isinstance(placement, Placement) or not placement.shares:
@@ -43,6 +35,22 @@ def check_plan(plan: object, round: Round) -> None:
     for node_id, gpus in used.items():
         if gpus > nodes[node_id].gpus + TOLERANCE:
             raise WrongPlan(f"plan: jobs get {gpus:g} GPUs of node {node_id}, which has {nodes[node_id].gpus}")
+
+
+def checked_form(plan: object) -> Plan:
+    """Return a policy's answer as a plan. Raise WrongPlan, one sentence, if it is none or has a wrong field.
+
+    Neither the round nor single placements are looked at.
+    """
+    if not isinstance(plan, Plan):
+        raise WrongPlan(f"plan: {type(plan).__name__} is no Plan")
+    if plan.again_s is not None and not (isinstance(plan.again_s, Real) and plan.again_s > -math.inf):
+        raise WrongPlan(f"plan: again_s {plan.again_s!r} is no time in seconds")
+    if not isinstance(plan.placements, Mapping):
+        raise WrongPlan(f"plan: {type(plan.placements).__name__} maps no jobs to placements")
+    if (strange := next((note for note in plan.notes if not isinstance(note, Note)), None)) is not None:
+        raise WrongPlan(f"plan: notes has {strange!r}, which is no Note")
+    return plan
 
 
 def _check_share(job: JobView, gpu_type: str, share: NodeShare, node: Node | None) -> None:

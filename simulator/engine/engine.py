@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from ...core.cluster import Cluster
 from ...core.placement import Placement
 from ...core.wording import in_words, pool_called
+from ...policies.contract.plan_check import checked_form
 from ...policies.contract.round import JobColumns, JobView, Plan, Planner, Round
 from ...policies.registry import name_of
 from ...policies.warm_up import stopwatch
@@ -323,7 +324,9 @@ class Engine:
         moved = {
             job: placement
             for job, placement in wanted.items()
-            if job < 0 or (jobs.placements[job] is not placement and jobs.placements[job] != placement)
+            if job < 0
+            or placement is None
+            or (jobs.placements[job] is not placement and jobs.placements[job] != placement)
         }
         stopped = [job for job in self._running().tolist() if job not in wanted]
         self._check(plan, stopped, moved)
@@ -421,13 +424,12 @@ def _asked(policy: Planner, round: Round) -> tuple[Plan, float]:
     told = f"policy {name_of(policy)}, round at {round.now:g} s"
     try:
         with stopwatch() as took_s:
-            plan = policy.plan(round)
+            found = policy.plan(round)
+        plan = checked_form(found)
     except BadJob:
         raise  # the trace is wrong, and not the policy
     except Exception as error:
         raise PolicyFailed(f"{told}: {in_words(error)}") from error
-    if not isinstance(plan, Plan):
-        raise PolicyFailed(f"{told}: it returned {type(plan).__name__}, which is no Plan")
     for pool, failure in plan.failures.items():
         if isinstance(failure, BadJob):
             raise failure

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from numbers import Integral
 
 from ...core.cluster import Cluster
 from ...core.placement import Placement
@@ -46,17 +45,14 @@ class PlanLedger:
         for job in (*stopped, *moved):
             self.release(job)
         for job, placement in moved.items():
-            if not placement.shares:
-                raise self.bad(now_s, f"job {job} gets a placement on no node")
+            if not isinstance(placement, Placement) or not placement.shares:
+                raise self.bad(now_s, f"job {job} gets {placement!r}, which names no node")
             if plan.configurations is not None and plan.configurations.index(placement) < 0:
                 where = ", ".join(f"{share.gpus} on {share.node_id}" for share in placement.shares)
                 raise self.bad(
                     now_s, f"job {job} gets {placement.gpus} {placement.gpu_type} GPUs ({where}), which is no "
                     "configuration of the plan"
                 )  # fmt: skip
-            for share in placement.shares:
-                if not isinstance(share.gpus, Integral):
-                    raise self.bad(now_s, f"job {job} gets {share.gpus} GPUs of node {share.node_id}")
             try:
                 self._ledger.take(job, placement)
             except ValueError as error:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from coadapt.core.cluster import Cluster, Node
@@ -28,7 +28,9 @@ class Fails:
     [
         (lambda: 1 / 0, "ZeroDivisionError: division by zero"),
         (lambda: int("many"), "invalid literal for int"),
-        (lambda: None, "it returned NoneType, which is no Plan"),
+        (lambda: None, "plan: NoneType is no Plan"),
+        (lambda: Plan(cast(Any, ["a"])), "plan: list maps no jobs to placements"),
+        (lambda: Plan({}, again_s=cast(float, "soon")), "plan: again_s 'soon' is no time in seconds"),
     ],
 )
 def test_a_policy_that_has_no_plan_ends_the_run_with_its_name_and_the_round(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from coadapt.core.cluster import Cluster, Node
@@ -62,8 +62,10 @@ GOOD = gives(a=on("n1", 2), b=on("n1", 2))
         ),
         (gives(a=on("n9", 1)), "n9 is no node with t4 GPUs"),
         (gives(a=on("n3", 1)), "n3 is no node with t4 GPUs"),
-        (gives(a=on("n1", math.nan)), "job a gets nan GPUs of node n1"),
-        (gives(a=Placement("t4", ())), "job a gets a placement on no node"),
+        (gives(a=on("n1", math.nan)), "job a: gpus: nan on node n1, which has 4; 1 to 4 are accepted"),
+        (gives(a=Placement("t4", ())), "which names no node"),
+        (gives(a=cast(Placement, "n1")), "job a gets 'n1', which names no node"),
+        (gives(a=on("n1", 2), b=cast(Placement, None)), "job b gets None, which names no node"),
         (gives(nobody=on("n1", 1)), "job 'nobody' gets GPUs and is not in the round"),
         (gives(late=on("n1", 1)), "job 'late' gets GPUs and is not in the round"),
     ],
@@ -74,6 +76,11 @@ def test_a_plan_that_over_commits_ends_the_run_with_what_is_lacking_where(
     with pytest.raises(BadPlan, match="policy Gives, round at 60 s: ") as error:
         run(GOOD, plan)
     assert told in str(error.value)
+
+
+def test_a_job_that_holds_nothing_is_given_nothing_by_being_left_out() -> None:
+    with pytest.raises(BadPlan, match="round at 0 s: job a gets None, which names no node"):
+        run(gives(a=cast(Placement, None)))
 
 
 def test_a_job_may_have_what_another_gives_up_in_the_same_plan() -> None:
