@@ -150,8 +150,8 @@ class JobSpec(_Strict):
         smallest_step = training.min_local_batch_size * -(-fewest // widest)
         if most is not None and smallest_step > most:
             raise ValueError(
-                f"training.min_local_batch_size: {training.min_local_batch_size} on {fewest} GPUs makes a step of "
-                f"{smallest_step} samples, more than the largest batch size {most}"
+                f"training.min_local_batch_size: {training.min_local_batch_size} on {n_gpus(fewest)} makes a step "
+                f"of {smallest_step} samples, more than the largest batch size {most}"
             )
         local = training.max_local_batch_size
         if first is None or local is None or training.gradient_accumulation:

@@ -12,6 +12,7 @@ import numpy as np
 
 from ..core.cluster import Cluster
 from ..core.training_config import Adaptivity
+from ..core.wording import n_gpus
 from ..policies.catalogue import make_policy
 from ..policies.contract.traits import PolicyTraits
 from .conditions import Column, Conditions, column
@@ -146,7 +147,7 @@ def _runs_somewhere(workload: Workload, rates: Rates, gpu_types: Sequence[str]) 
         known = [t for t, rate in rates.get((name, gpus), {}).items() if rate > 0]
         if known and not set(known) & set(gpu_types):
             raise ValueError(
-                f"trace: job {id}: the speed of {name!r} on {gpus} GPUs was measured on {', '.join(known)}, "
+                f"trace: job {id}: the speed of {name!r} on {n_gpus(gpus)} was measured on {', '.join(known)}, "
                 f"and the cluster has {', '.join(gpu_types)}"
             )
 

@@ -13,6 +13,7 @@ from functools import lru_cache
 from ...core.cluster import Cluster
 from ...core.placement import NodeShare, Placement
 from ...core.resources import check_share
+from ...core.wording import n_gpus
 from .ledger import Ledger
 
 Held = Mapping[str, Mapping[str, Sequence[int]]]  # job id -> node id -> devices; those to keep first come first
@@ -105,7 +106,7 @@ class _Names:
                 del free[: len(more)]
                 devices = reserved[share.node_id] = (*kept, *more)
                 if len(devices) < share.gpus:
-                    lack = f"{share.gpus} GPUs, of which {len(devices)} are free"
+                    lack = f"{n_gpus(share.gpus)}, of which {len(devices)} are free"
                     self.refused[job] = f"job {job} asks node {share.node_id} for {lack}"
             shares.append(replace(share, devices=tuple(sorted(devices))))
         if job in self.refused or not self._take(job, Placement(placement.gpu_type, tuple(shares))):

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from ...core.cluster import Cluster
 from ...core.placement import NodeShare, Placement
 from ...core.resources import TOLERANCE, Resources, Totals, check_share
+from ...core.wording import n_gpus
 from ..contract.round import JobView
 from .demand import WISH, Demand
 
@@ -164,7 +165,7 @@ class Ledger:
                 if share.share > left + TOLERANCE:
                     return f"{share.share:g} of GPU {device}, of which {max(left, 0):g} is free"
         if fresh > self._idle[gpu_type][at]:
-            return f"{share.gpus} GPUs, of which {int(self._idle[gpu_type][at]) + share.gpus - fresh} are free"
+            return f"{n_gpus(share.gpus)}, of which {int(self._idle[gpu_type][at]) + share.gpus - fresh} are free"
         for name, asked, room in (
             ("CPUs", share.cpus, self._cpus),
             ("GiB of memory", share.memory_gib, self._memory),

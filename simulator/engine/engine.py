@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ...core.cluster import Cluster
 from ...core.placement import Placement
-from ...core.wording import in_words, pool_called
+from ...core.wording import in_words, n_gpus, pool_called
 from ...policies.contract.plan_check import checked_form
 from ...policies.contract.round import JobColumns, JobView, Plan, Planner, Round
 from ...policies.registry import name_of
@@ -140,7 +140,7 @@ class Engine:
         waits = len(self._active) and not self._jobs.gpus[self._active].any()
         if self._next >= total and waits and not self._down and self.asked_again_s() == np.inf:
             ids = self.world.workload.ids
-            waiting = ", ".join(f"{ids[i]} (asks for {self._asked[i]} GPUs)" for i in self._active[:3])
+            waiting = ", ".join(f"{ids[i]} (asks for {n_gpus(self._asked[i])})" for i in self._active[:3])
             raise Stuck(
                 f"no job runs under {name_of(self.policy)} and none is to come; waiting: {len(self._active)}, "
                 f"first {waiting}; the cluster has fewer GPUs of one type, or the policy gives them none"

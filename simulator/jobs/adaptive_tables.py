@@ -11,6 +11,7 @@ import numpy as np
 from ...core.job import JobSpec, ResourceRequest
 from ...core.placement import Placement
 from ...core.training_config import Adaptivity, TrainingConfig
+from ...core.wording import n_gpus
 from ...estimators.tabulated import ANY_NODES, TabulatedConfigurations, TabulatedModel, scaled
 from ..traces.tables import Floats
 from ..traces.workload import Ints, Workload
@@ -210,9 +211,10 @@ def _spec(id: str, phases: _Phases, asked: int, most: int, preemptible: bool) ->
     """
     counts = sorted({gpus for _, gpus in phases.place})
     if asked and asked not in counts:
-        raise ValueError(f"trace: job {id}: {phases.table.name} has no goodputs with {asked} GPUs")
+        raise ValueError(f"trace: job {id}: {phases.table.name} has no goodputs with {n_gpus(asked)}")
     if not asked and most < counts[0]:
-        raise ValueError(f"trace: job {id}: {phases.table.name} needs {counts[0]} GPUs, more than max_gpus {most}")
+        least = n_gpus(counts[0])
+        raise ValueError(f"trace: job {id}: {phases.table.name} needs {least}, more than max_gpus {most}")
     return JobSpec(
         name="trace-job",
         script="trace",

@@ -23,6 +23,7 @@ import numpy as np
 from ...core.job import JobSpec, ResourceRequest
 from ...core.placement import Placement
 from ...core.training_config import Adaptivity, TrainingConfig
+from ...core.wording import n_gpus
 from ..traces.tables import Floats, numbers, read_rows
 from ..traces.text_file import read_text
 from ..traces.workload import Ints, Workload
@@ -72,7 +73,7 @@ class GoodputTable:
             raise ValueError(f"{self.name}: progress must rise from above 0")
         for (gpu_type, gpus), rates in self.rates.items():
             if rates.shape != self.ends.shape or not (np.isfinite(rates) & (rates > 0)).all():
-                raise ValueError(f"{self.name}: {gpu_type} with {gpus} GPUs: goodputs must all be above 0")
+                raise ValueError(f"{self.name}: {gpu_type} with {n_gpus(gpus)}: goodputs must all be above 0")
 
     def duration_s(self, gpu_type: str, gpus: int) -> float:
         """Return the seconds of the whole job."""
@@ -156,7 +157,7 @@ class GoodputTableWorld(FixedSizeWorld):
         for table, gpus in dict.fromkeys(zip(tables, workload.gpus.tolist(), strict=True)):
             types = sorted(t for t, n in table.rates if n == gpus)
             if not types:
-                raise ValueError(f"{table.name}: has no goodputs with {gpus} GPUs")
+                raise ValueError(f"{table.name}: has no goodputs with {n_gpus(gpus)}")
             self._specs[table, gpus] = _spec(table.name, gpus, types)
             for gpu_type in types:
                 column = table.rates[gpu_type, gpus]

@@ -12,6 +12,7 @@ import numpy as np
 
 from ...core.job import JobSpec
 from ...core.placement import Placement
+from ...core.wording import n_gpus
 from ..traces.tables import Floats
 from ..traces.text_file import read_text
 from ..traces.workload import Ints, Workload
@@ -95,7 +96,7 @@ class MeasuredRatesWorld(FixedSizeWorld):
             if steps < 1:
                 raise ValueError(f"trace: job {id} does not say how many steps it trains")
             if (application, gpus) not in rates:
-                raise ValueError(f"trace: job {id}: no measured speed of {application!r} on {gpus} GPUs")
+                raise ValueError(f"trace: job {id}: no measured speed of {application!r} on {n_gpus(gpus)}")
             self._rates.append(rates[application, gpus])
         self.told = ToldSteps(self.restart_s, workload, self._rates)
 

@@ -78,6 +78,7 @@ def test_cpus_and_memory_of_a_placement_stay_as_they_are() -> None:
     ("placements", "tenants", "sentence"),
     [
         ({"a": on(n=3), "b": on(n=3)}, 1, "job b asks node n for 3 GPUs, of which 1 are free"),
+        ({"a": on(n=4), "b": on(n=1)}, 1, "job b asks node n for 1 GPU, of which 0 are free"),
         ({"a": on_devices("n", 1, 4)}, 1, "job a: devices: 4 on node n; 0 to 3 are accepted"),
         ({"a": on_devices("n", 1, 1)}, 1, "job a: devices: 1 twice on node n; each GPU is accepted once"),
         (

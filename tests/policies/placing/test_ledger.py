@@ -32,6 +32,7 @@ def state(ledger: Ledger) -> tuple[dict[str, Resources], dict[str, Placement]]:
     ("first", "second", "sentence"),
     [
         (held("n", 3), held("n", 2), "job b asks node n for 2 GPUs, of which 1 are free"),
+        (held("n", 4), held("n", 1), "job b asks node n for 1 GPU, of which 0 are free"),
         (held("n", 1, 2), held("n", 1, 2), "job b asks node n for GPU 2, on which 1 of 1 jobs are already"),
         (held("n", 1, cpus=6), held("n", 1, cpus=3), "job b asks node n for 3 CPUs, of which 2 are free"),
         (held("n", 1, gib=30), held("n", 1, gib=3), "job b asks node n for 3 GiB of memory, of which 2 are free"),

@@ -259,6 +259,7 @@ def test_a_run_goes_on_from_a_pickle_as_if_it_had_never_stopped() -> None:
         (job(), -0.1, "noise: -0.1 must be"),
         (job(max_gpus=1), 0.0, "job a: app needs 2 GPUs, more than max_gpus 1"),
         (TraceJob("a", 0.0, 3, application="app"), 0.0, "job a: app has no goodputs with 3 GPUs"),
+        (TraceJob("a", 0.0, 1, application="app"), 0.0, "job a: app has no goodputs with 1 GPU$"),
     ],
 )
 def test_a_job_that_cannot_run_is_told_in_one_sentence(given: TraceJob, noise: float, reason: str) -> None:
