@@ -59,6 +59,7 @@ class TimeShares:
         """Return when the job had GPUs within the last window."""
         spans = list(self._served.get(job.id, ()))
         if job.placement is not None and self._last_s is not None:
-            spans.append((self._last_s, now))
+            begin = spans.pop()[0] if spans and spans[-1][1] == self._last_s else self._last_s
+            spans.append((begin, now))
         since = now - self._window_s
         return [(max(begin, since), end) for begin, end in spans if end > since]
