@@ -96,6 +96,9 @@ def _virtual_clusters(path: Path) -> SimulatedCluster:
     if name is None:
         raise ValueError(f"cluster: {path}: column 'vc' is missing")
     nodes = numbers(path, rows, "num", least=1, whole=True)
+    names = [row[name] for row in rows]
+    if twice := next((each for each in names if names.count(each) > 1), None):
+        raise ValueError(f"cluster: {path}: pool {twice!r} has two rows; each pool is accepted once")
     return SimulatedCluster(
-        {row[name]: _pool(row[name], f"{int(count)}x gpu:8") for row, count in zip(rows, nodes, strict=True)}
+        {pool: _pool(pool, f"{int(count)}x gpu:8") for pool, count in zip(names, nodes, strict=True)}
     )

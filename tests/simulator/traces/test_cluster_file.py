@@ -40,3 +40,12 @@ def test_a_file_that_no_cluster_follows_from_is_refused_in_a_sentence(
         read_cluster(str(path))
     assert told in str(error.value)
     assert "\n" not in str(error.value)
+
+
+def test_a_table_of_pools_has_one_row_for_each(tmp_path: Path) -> None:
+    path = tmp_path / "c.csv"
+    path.write_text("vc,num\na,1\nb,2\n")
+    assert {pool: len(part.nodes) for pool, part in read_cluster(str(path)).parts.items()} == {"a": 1, "b": 2}
+    path.write_text("vc,num\na,1\nb,2\na,3\n")
+    with pytest.raises(ValueError, match="pool 'a' has two rows; each pool is accepted once"):
+        read_cluster(str(path))
