@@ -37,7 +37,7 @@ class JobView:
     attained_gpu_s: float = 0.0
     progress: float = 0.0  # samples at the initial batch size
     submitted_s: float = 0.0
-    # Time that the job still needs on the GPUs it asks for, of its fastest GPU type.
+    # Time that the job still needs on the GPUs it asks for, of the fastest GPU type that has so many.
     expected: Expected = UNKNOWN
     # Measured progress per second on the GPUs it asks for, by the GPU types that can run it. None: ask `model`.
     rates: Mapping[str, float] | None = None
