@@ -348,6 +348,10 @@ class Engine:
                 raise self._held.bad(self._now, f"job {strange!r} gets GPUs and is not in the round")
         changes = {ids[job]: placement for job, placement in moved.items()}
         self._held.apply(plan, self._now, [ids[job] for job in stopped], changes)
+        for job, placement in moved.items():
+            if self.world.spec(job).gpus_per_replica(placement.gpu_type) is None:
+                wrong = f"job {ids[job]} gets {placement.gpu_type} GPUs, on which it cannot run"
+                raise self._held.bad(self._now, wrong)
 
     def _waits(self, moved: Mapping[int, Placement]) -> dict[int, Wait]:
         """Return, by job, how long it waits for what others leave; empty if GPUs change hands at once."""

@@ -16,6 +16,7 @@ from coadapt.policies.registry import name_of
 from coadapt.simulator.engine.engine import Engine, Timing
 from coadapt.simulator.engine.errors import BadPlan
 from coadapt.simulator.jobs.fixed_length import FixedLengthWorld
+from coadapt.simulator.jobs.measured_rates import MeasuredRatesWorld
 from coadapt.simulator.traces.workload import TraceJob, Workload
 
 NODES = Cluster((Node("n1", "t4", 4, cpus=8.0, memory_gib=16.0), Node("n2", "t4", 4), Node("n3", "a100", 8)))
@@ -81,6 +82,13 @@ def test_a_plan_that_over_commits_ends_the_run_with_what_is_lacking_where(
 def test_a_job_that_holds_nothing_is_given_nothing_by_being_left_out() -> None:
     with pytest.raises(BadPlan, match="round at 0 s: job a gets None, which names no node"):
         run(gives(a=cast(Placement, None)))
+
+
+def test_a_job_is_given_no_gpus_on_which_it_cannot_run() -> None:
+    job = TraceJob("a", 0.0, 1, application="net", steps=9)
+    world = MeasuredRatesWorld(Workload.of([job]), {("net", 1): {"t4": 1.0}})
+    with pytest.raises(BadPlan, match="round at 0 s: job a gets a100 GPUs, on which it cannot run"):
+        Engine(world, NODES, Gives(gives(a=on("n3", 1, "a100"))), Timing(60.0)).run()
 
 
 def test_a_job_may_have_what_another_gives_up_in_the_same_plan() -> None:
