@@ -15,6 +15,7 @@ from .transitions import (
     member_lost,
     script_failed,
     start_recovery,
+    storage_failed,
     succeed,
 )
 from .worker_state import Stage, TrainingWorker, reason_of, script_error
@@ -57,7 +58,7 @@ def _member_exited(run: TrainingRun, worker: TrainingWorker, ending: Exited | Go
     if error is not None and error.unfit:
         _newcomer_unfit(run, worker, error, now)
     elif error is not None and error.storage:
-        member_lost(run, worker, f"ended: {error.summary}", saved=False)
+        storage_failed(run, worker, error, now)
         start_recovery(run, now)
     elif error is not None and isinstance(state, Grouped) and not state.group.lost_one:
         script_failed(run, error, now, worker)
@@ -85,6 +86,9 @@ def _newcomer_unfit(run: TrainingRun, worker: TrainingWorker, error: Crashed, no
 def _newcomer_exited(run: TrainingRun, worker: TrainingWorker, ending: Exited | Gone, now: float) -> None:
     """Count a worker that never trained: as its slot's failure while others train, else as the job's."""
     error = script_error(worker, ending, run.script)
+    if error is not None and error.storage and not run.members:
+        storage_failed(run, worker, error, now)
+        return
     if error is not None and not run.members:
         script_failed(run, error, now)
         return

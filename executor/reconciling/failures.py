@@ -12,6 +12,8 @@ from ..protocol.script_errors import NEVER_PREPARED
 # always segfaults must stop; one on an unlucky machine must not.
 FRUITLESS_LOSSES = 3
 REPEATED_LOSSES = 12
+# An outage of storage is waited for, some five minutes by the back-off; a folder that is not there ends the job.
+OUTAGES = 12
 
 # Reasons why no other try follows an error.
 NO_OTHER_END = "no other try can end otherwise"
@@ -53,6 +55,7 @@ class FailureBudget:
     failures: int = 0
     recoveries: int = 0
     furthest: int = -1  # the optimizer step that lost workers had reached
+    outages: int = 0  # times that storage failed, without a step between them that is new
     _faults: dict[str, int] = field(default_factory=dict)  # -> the step that may have been reached by then
     _fruitless: int = 0
     _repeated: int = 0
@@ -72,6 +75,13 @@ class FailureBudget:
         if before is not None and steps <= before:
             return SAME_TWICE
         return too_many(self.failures, self.max_failures)
+
+    def outage(self, steps: int) -> bool:
+        """Count a worker that storage refused at optimizer step `steps`; return whether the job is given up."""
+        self.recoveries += 1
+        self.outages = 1 if steps > self.furthest else self.outages + 1
+        self.furthest = max(self.furthest, steps)
+        return self.outages > max(self.max_failures, OUTAGES)
 
     def loss(self, steps: int, made: int) -> bool:
         """Count a lost worker at optimizer step `steps`; return whether the job has to be given up.

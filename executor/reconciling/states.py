@@ -51,7 +51,6 @@ class Idle:
     name: ClassVar[str] = "idle"
     deadline_s: ClassVar[float] = NEVER
     pause: Pause = Pause()
-    not_before_s: float = 0.0  # back-off after an error of the script
 
 
 @dataclass(frozen=True)
@@ -61,7 +60,6 @@ class Starting:
     name: ClassVar[str] = "starting"
     deadline_s: ClassVar[float] = NEVER
     pause: Pause
-    not_before_s: float = 0.0
 
 
 @dataclass(frozen=True)

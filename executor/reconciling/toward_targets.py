@@ -25,8 +25,8 @@ def step(run: TrainingRun, now: float) -> None:
     if isinstance(run.state, Stopping) and not run.members:
         run.state = Idle(run.state.pause)
     match run.state:
-        case Idle(pause, not_before_s) | Starting(pause, not_before_s):
-            _without_group(run, pause, not_before_s, now)
+        case Idle(pause) | Starting(pause):
+            _without_group(run, pause, now)
         case Training(group):
             _while_training(run, group, now)
 
@@ -44,15 +44,14 @@ def _recover(run: TrainingRun, state: Recovering, now: float) -> None:
         form(run, staying + run.standby, leaving, now)
 
 
-def _without_group(run: TrainingRun, pause: Pause, not_before_s: float, now: float) -> None:
+def _without_group(run: TrainingRun, pause: Pause, now: float) -> None:
     """Start what is missing, and form a group when all are ready or have waited long enough."""
     run.dismiss_unwanted()
     if not run.targets:
-        run.state = Idle(Pause(pause.since_s), not_before_s)  # it starts as any when it gets slots again
+        run.state = Idle(Pause(pause.since_s))  # it starts as any when it gets slots again
         return
-    run.state = Starting(pause, not_before_s)
-    if now >= not_before_s:
-        run.start_vacant(now)
+    run.state = Starting(pause)
+    run.start_vacant(now)
     ready = run.standby
     if ready and (len(ready) == len(run.targets) or run.has_gathered(now)):
         form(run, ready, [], now)

@@ -46,6 +46,7 @@ class TrainingRun:
     generation: int = 0  # of the last group
     batch: BatchPlan | None = None  # of the last group
     rank_0: str = ""  # the worker that trained as rank 0 last
+    not_before_s: float = 0.0  # the next start of a worker: after an error of the script, or of storage
     cannot_grow: bool = False  # a newcomer could not take over the state
     last_error: str = ""
 
@@ -117,9 +118,8 @@ class TrainingRun:
         if isinstance(self.state, Training):
             due += [member.heard_s + self.timeouts.hang_s for member in self.members]
         if isinstance(self.state, Starting | Training):
-            waits = [self.tries.not_before_s(slot) for slot in self.vacant]
+            waits = [max(self.not_before_s, self.tries.not_before_s(slot)) for slot in self.vacant]
             waits += [worker.ready_s + self.timeouts.gather_s for worker in self.standby]
-            waits += [self.state.not_before_s] if isinstance(self.state, Starting) else []
             due += [wait for wait in waits if wait > now]
         return min(due)
 
@@ -141,7 +141,7 @@ class TrainingRun:
 
     def start_vacant(self, now: float) -> None:
         for slot in self.vacant:
-            if now >= self.tries.not_before_s(slot):
+            if now >= max(self.not_before_s, self.tries.not_before_s(slot)):
                 self.start(slot, now)
 
     def dismiss_unwanted(self) -> None:

@@ -116,11 +116,11 @@ def stop(run: TrainingRun, group: Group, now: float) -> None:
         run.effects.send(member.id, Stop(save=True))
 
 
-def go_cold(run: TrainingRun, pause: Pause, not_before_s: float = 0.0) -> None:
+def go_cold(run: TrainingRun, pause: Pause) -> None:
     """End every training worker; new ones start from the newest checkpoint as their slots become free."""
     for worker in run.workers.values():
         worker.kill(run.effects)
-    run.state = Starting(pause, not_before_s)
+    run.state = Starting(pause)
 
 
 def script_finished(run: TrainingRun, worker: TrainingWorker, event: Finished, now: float) -> None:
@@ -155,28 +155,55 @@ def abort_peers(run: TrainingRun, worker: TrainingWorker) -> None:
             run.effects.send(peer.id, Abort(worker.joined))
 
 
-def member_lost(run: TrainingRun, worker: TrainingWorker, reason: str, *, saved: bool = True) -> None:
-    """Tell of a lost member; the job may be given up for it. Not `saved`: storage refused what it had reached."""
-    summary = f"the worker of rank {worker.rank} on node {worker.slot.node_id[:8]} {reason}"
-    run.effects.tell(WorkerLost(summary, worker.slot))
-    # A node takes all its replicas with it: whatever a group loses counts once.
-    if isinstance(run.state, Grouped) and not run.state.group.lost_one:
-        run.state = replace(run.state, group=replace(run.state.group, lost_one=True))
-        count_loss(run, worker, summary, saved=saved)
+def member_lost(run: TrainingRun, worker: TrainingWorker, reason: str) -> None:
+    """Tell of a lost member; the job may be given up for it."""
+    summary = _tell_lost(run, worker, reason)
+    if _first_lost(run):
+        count_loss(run, worker, summary)
 
 
-def count_loss(run: TrainingRun, worker: TrainingWorker, summary: str, *, saved: bool = True) -> None:
+def count_loss(run: TrainingRun, worker: TrainingWorker, summary: str) -> None:
     """Count a lost worker, and give the job up where losses go on without progress."""
     run.last_error = summary
     steps = max(worker.steps, run.steps)
-    if not saved:
-        before = run.budget.furthest
-    else:
-        before = worker.joined_steps if worker.joined else steps
+    before = worker.joined_steps if worker.joined else steps
     if run.budget.loss(steps, steps - before):
-        why = f"lost again and again without progress: {summary}"
-        run.effects.tell(JobFailed(why, "", run.budget.failures))
-        end(run, JobEnd.FAILED)
+        _give_up(run, f"lost again and again without progress: {summary}")
+
+
+def storage_failed(run: TrainingRun, worker: TrainingWorker, error: Crashed, now: float) -> None:
+    """Tell of a worker that storage refused; workers start later each time, and the job may be given up."""
+    summary = _tell_lost(run, worker, f"ended: {error.summary}")
+    if worker.id in run.ranks and not _first_lost(run):
+        return
+    run.last_error = summary
+    if run.budget.outage(max(worker.steps, run.steps)):
+        _give_up(run, f"storage failed again and again: {summary}")
+        return
+    run.not_before_s = now + backoff_s(run.budget.outages)
+
+
+def _tell_lost(run: TrainingRun, worker: TrainingWorker, reason: str) -> str:
+    which = f"the worker of rank {worker.rank}" if worker.id in run.ranks else "a worker"
+    summary = f"{which} on node {worker.slot.node_id[:8]} {reason}"
+    run.effects.tell(WorkerLost(summary, worker.slot))
+    return summary
+
+
+def _first_lost(run: TrainingRun) -> bool:
+    """Return whether the group has lost nobody before, and note that it has now.
+
+    A node takes all its replicas with it: whatever a group loses counts once.
+    """
+    if not isinstance(run.state, Grouped) or run.state.group.lost_one:
+        return False
+    run.state = replace(run.state, group=replace(run.state.group, lost_one=True))
+    return True
+
+
+def _give_up(run: TrainingRun, why: str) -> None:
+    run.effects.tell(JobFailed(why, "", run.budget.failures))
+    end(run, JobEnd.FAILED)
 
 
 def script_failed(
@@ -197,7 +224,8 @@ def script_failed(
         end(run, JobEnd.FAILED)
     else:
         run.effects.tell(Failing(error.summary, failures, error.traceback))
-        go_cold(run, replace(run.pause(now), retried=True), now + backoff_s(failures))
+        run.not_before_s = now + backoff_s(failures)
+        go_cold(run, replace(run.pause(now), retried=True))
 
 
 # --- the end ------------------------------------------------------------------------------------------------

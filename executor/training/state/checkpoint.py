@@ -75,7 +75,8 @@ class CheckpointStore:
 
     The newest `keep` are kept. Data files without a manifest that are older than `stale_s` belong to writers
     that died; the next save removes them.
-    Raises CheckpointError for a URL that no installed file system serves.
+    Raises CheckpointError for a URL that no installed file system serves, and StorageError for one that is out
+    of reach.
     """
 
     def __init__(
@@ -88,6 +89,8 @@ class CheckpointStore:
             self._fs, root = fsspec.core.url_to_fs(url)
         except (ImportError, ValueError) as error:
             raise CheckpointError(f"checkpoint.url: {url!r} cannot be used: {error}") from error
+        except OSError as error:
+            raise StorageError(f"checkpoint.url: {url!r} is out of reach: {error}") from error
         self._root = root.rstrip("/") or "/"
         self._local = "file" in _protocols(self._fs)
 

@@ -6,7 +6,7 @@ import pytest
 from coadapt.executor.protocol.job_events import Failing, JobFailed, JobFinished, Released, Running, WorkerLost
 from coadapt.executor.protocol.messages import Crashed, Join
 from coadapt.executor.protocol.worker_events import Gone
-from coadapt.executor.reconciling.failures import FRUITLESS_LOSSES, NO_OTHER_END, SAME_TWICE
+from coadapt.executor.reconciling.failures import NO_OTHER_END, OUTAGES, SAME_TWICE
 
 from tests.support.simulated_workers import World, slot, trained
 
@@ -237,16 +237,22 @@ def test_a_job_that_could_not_be_saved_at_its_stop_is_no_failure_of_its_script()
     assert world.machine.budget.failures == 0
 
 
-def test_a_job_whose_checkpoints_stay_out_of_reach_is_tried_some_times_and_given_up() -> None:
+def test_an_outage_of_storage_is_waited_for_longer_each_time_and_then_the_job_is_given_up() -> None:
     world = World(max_failures=0)
     world.assign(A)
-    for _ in range(FRUITLESS_LOSSES + 2):
-        world.run(3.5)
-        assert world.of(JobFailed) == []
+    waits = []
+    while not world.of(JobFailed):
+        world.run(2)
         world.die(world.worker_in(A), 1, Crashed("checkpoint.url: 's3://c': OSError: no", "", storage=True))
-        world.run(0.06)
+        died_s = world.now
+        while not world.of(JobFailed) and not world.live():
+            world.run(0.05)
+        waits.append(world.now - died_s)
+    assert waits[:-1] == pytest.approx([min(30.0, 2.0**n) for n in range(OUTAGES)], abs=0.2)
     (failed,) = world.of(JobFailed)
-    assert failed.summary.endswith("ended: checkpoint.url: 's3://c': OSError: no")
+    assert failed.summary == (
+        "storage failed again and again: a worker on node n1 ended: checkpoint.url: 's3://c': OSError: no"
+    )
     assert world.of(Failing) == []
 
 
@@ -256,12 +262,23 @@ def test_a_training_whose_end_is_never_saved_is_not_repeated_for_ever() -> None:
     trainings = 0
     while not world.of(JobFailed):
         trainings += 1
-        world.run(20)
+        world.run(60)
         refused = Crashed("checkpoint c could not be written: OSError: no", "", storage=True)
         world.processes[world.worker_in(A)].steps = 0  # nothing that it reached was kept
         world.die(world.worker_in(A), 1, refused)
         world.run(0.1)
-    assert trainings == FRUITLESS_LOSSES + 2
+    assert trainings == OUTAGES + 1
+
+
+def test_survivors_train_on_while_the_place_of_one_that_storage_refused_waits(world: World) -> None:
+    trained(world, A, B)
+    refused = Crashed("checkpoint c could not be written: OSError: no", "", storage=True)
+    world.die(world.worker_in(A), 1, refused)
+    world.run(0.5)
+    assert world.training_on == {B}
+    world.run(10)
+    assert world.training_on == {A, B}
+    assert world.of(Failing) == []
 
 
 def test_one_broken_node_is_given_back_and_the_rest_trains(world: World) -> None:

@@ -1,7 +1,7 @@
 """Which errors of a script are the same, and when trying again is over."""
 
 import pytest
-from coadapt.executor.reconciling.failures import NO_OTHER_END, SAME_TWICE, FailureBudget, fault_of
+from coadapt.executor.reconciling.failures import NO_OTHER_END, OUTAGES, SAME_TWICE, FailureBudget, fault_of
 from coadapt.executor.training.process import summary_of
 from coadapt.executor.training.state.checkpoint import CheckpointError
 
@@ -86,3 +86,12 @@ def test_trying_again_is_over_when_it_cannot_help(
 def test_losses_with_progress_between_them_never_end_a_job() -> None:
     budget = FailureBudget(max_failures=0)
     assert not any(budget.loss(steps=10 * i, made=10) for i in range(1, 100))
+
+
+def test_outages_count_from_the_last_new_step_on_and_are_no_errors_of_the_script() -> None:
+    budget = FailureBudget(max_failures=0)
+    assert not any(budget.outage(50) for _ in range(OUTAGES))
+    assert not budget.outage(51)
+    assert (budget.outages, budget.failures) == (1, 0)
+    assert not any(budget.outage(51) for _ in range(OUTAGES - 1))
+    assert budget.outage(20)

@@ -92,7 +92,7 @@ def test_who_is_ready_waits_a_while_for_the_others(run: TrainingRun) -> None:
 
 def test_it_is_looked_at_when_the_first_wait_is_over_and_no_later_than_a_hang(run: TrainingRun) -> None:
     run.desired = (A,)
-    run.state = Starting(Pause(), not_before_s=3.0)
+    run.state, run.not_before_s = Starting(Pause()), 3.0
     assert run.next_deadline_s(0.0) == 3.0
     worker = ready(run, A, 4.0)
     assert run.next_deadline_s(4.0) == 14.0, "it may gather others until then"

@@ -146,7 +146,7 @@ def test_an_error_is_tried_again_from_the_last_checkpoint_after_a_while_and_then
     _, told, killed = job.taken()
     assert (told, killed) == ([Failing("ValueError: 1", 1, "trace")], ["a", "b"])
     assert isinstance(job.run.state, Starting)
-    assert job.run.state.not_before_s == 10.0 + backoff_s(1)
+    assert job.run.not_before_s == 10.0 + backoff_s(1)
     script_failed(job.run, Crashed("ValueError: 2", "trace"), 20.0)
     (failed,) = (event for event in job.taken()[1] if isinstance(event, JobFailed))
     assert (failed.summary, failed.tries) == ("ValueError: 2", 2)

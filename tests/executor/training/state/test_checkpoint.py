@@ -281,6 +281,15 @@ def test_a_url_without_a_file_system_is_named() -> None:
         CheckpointStore("/x", keep=0)
 
 
+def test_storage_that_cannot_even_be_reached_is_told_in_one_sentence(monkeypatch) -> None:
+    def unreachable(url: str) -> None:
+        raise ConnectionError("no route to host")
+
+    monkeypatch.setattr("fsspec.core.url_to_fs", unreachable)
+    with pytest.raises(StorageError, match=r"^checkpoint.url: 's3://c' is out of reach: no route to host$"):
+        CheckpointStore("s3://c")
+
+
 def test_a_foreign_path_is_named(store: CheckpointStore) -> None:
     with pytest.raises(CheckpointError, match="is no checkpoint"):
         store.load("/etc/passwd")
