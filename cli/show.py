@@ -12,6 +12,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from ..core.decisions import WaitReason
 from ..core.json_numbers import shown
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ EMULATED = "emulated"
 DAY_S = 86_400.0
 MOST_ENDED = 20  # the most ended jobs that `list` shows
 MOST_METRICS = 6  # the most that a table shows per job
+MOST_NAMED = 4  # the most jobs that a reason is told of by name
 
 
 def duration(seconds: float | None) -> str:
@@ -136,7 +138,22 @@ def jobs_table(
             duration(end - job["submitted_s"]),
             str(job["restarts"]),
         )
-    return Group(table, Text(f"\n{more}", "dim")) if more else table
+    notes = [*waits(jobs), *([more] if more else [])]
+    return Group(table, Text("\n" + "\n".join(notes), "dim")) if notes else table
+
+
+def waits(jobs: Iterable[JobRow]) -> list[str]:
+    """Return a line for each reason why jobs have no GPUs, with the jobs; next rounds and measuring need none."""
+    reasons: dict[str, list[str]] = {}
+    for job in jobs:
+        code = job["wait_reason"]
+        if code is not None and code not in (WaitReason.NEXT_ROUND, WaitReason.MEASURING):
+            reasons.setdefault(job["reason"] or WaitReason(code).line, []).append(job["id"])
+    lines = []
+    for why, ids in reasons.items():
+        more = len(ids) - MOST_NAMED
+        lines.append(", ".join(ids[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "") + f": {why}")
+    return lines
 
 
 _AMOUNTS = ("FREE GPUS", "FREE CPUS", "FREE GIB")

@@ -255,15 +255,22 @@ def why_not_measured(job: JobRecord) -> str:
 
 
 def explain(
-    job: JobRecord, last: RoundDone | None, policy: Policy, cluster: Cluster | None, unplanned: str | None = None
+    job: JobRecord,
+    last: RoundDone | None,
+    policy: Policy,
+    cluster: Cluster | None,
+    unplanned: str | None = None,
+    *,
+    compiling: bool = False,
 ) -> dict[str, Any]:
     """Return why a job has what it has: by the last round, or by where the job is if that says nothing of it.
 
     cluster: None if it is not known.
     unplanned: what the policy has failed to plan since the last round, or which pools in it.
+    compiling: whether the first round waits for its kernels.
     """
     if not job.active or last is None or all(view.id != job.id for view in last.round.jobs):
-        return explanation_outside_round(job, cluster)
+        return explanation_outside_round(job, cluster, compiling=compiling)
     found = explanation(policy.explain(job.id, last.round, last.plan))
     found["lines"] += _what_it_lacks(job, last.wanted.get(job.id, ()))
     failed = last.plan.failures
@@ -281,21 +288,24 @@ def _what_it_lacks(job: JobRecord, given: Iterable[Slot]) -> list[str]:
     return [f"It has {has} of these GPUs now: the others are not free yet, or it gave them up since."]
 
 
-def why_not_in_round(job: JobRecord, cluster: Cluster | None) -> str:
+def why_not_in_round(job: JobRecord, cluster: Cluster | None, *, compiling: bool = False) -> str:
     """One sentence for a job that took no part in the last round."""
     if not job.active:
         was = "was" if job.phase is Phase.CANCELLED else f"has {job.phase.value}:"
         return f"{job.id} {was} {job.state.reason}; `coadapt describe {job.id}` tells what it had"
-    why, status = _reason(job, cluster) or "it takes part in the next round", status_of(job).value
+    why = _reason(job, cluster) or (WaitReason.COMPILING if compiling else WaitReason.NEXT_ROUND).line
+    status = status_of(job).value
     return f"{job.id} is {why}" if why.startswith(status) else f"{job.id} is {status}: {why}"
 
 
-def explanation_outside_round(job: JobRecord, cluster: Cluster | None) -> dict[str, Any]:
+def explanation_outside_round(
+    job: JobRecord, cluster: Cluster | None, *, compiling: bool = False
+) -> dict[str, Any]:
     """Return what `explain` answers for a job that took no part in the last round.
 
     `decision` is "placed", "waiting" or "ended"; `reason` is a code of `WaitReason`, or how the job ended.
     """
-    decision, reason = "waiting", _why_outside(job, cluster).value
+    decision, reason = "waiting", _why_outside(job, cluster, compiling).value
     if not job.active:
         decision, reason = "ended", job.phase.value
     return {
@@ -303,27 +313,31 @@ def explanation_outside_round(job: JobRecord, cluster: Cluster | None) -> dict[s
         "name": job.spec.name,
         "decision": "placed" if job.active and job.target else decision,
         "reason": None if job.active and job.target else reason,
-        "lines": [why_not_in_round(job, cluster)],
+        "lines": [why_not_in_round(job, cluster, compiling=compiling)],
     }
 
 
-def wait_reason(job: JobRecord, last: RoundDone | None, cluster: Cluster | None) -> WaitReason | None:
+def wait_reason(
+    job: JobRecord, last: RoundDone | None, cluster: Cluster | None, *, compiling: bool = False
+) -> WaitReason | None:
     """Return why a job has no GPUs to train on: by the last round, or by where it is if that gave it none.
 
-    None: it has some, or it has ended.
+    None: it has some, or it has ended. `compiling`: whether the first round waits for its kernels.
     """
     if not job.active or job.target:
         return None
     said = None if last is None else last.wait_reasons.get(job.id)
-    return said or _why_outside(job, cluster)
+    return said or _why_outside(job, cluster, compiling)
 
 
-def _why_outside(job: JobRecord, cluster: Cluster | None) -> WaitReason:
+def _why_outside(job: JobRecord, cluster: Cluster | None, compiling: bool) -> WaitReason:
     if cluster is not None and _runs_nowhere(job, cluster):
         # A cluster without nodes has no pools either: what belongs to no pool waits for its types then.
         gone = (job.spec.pool or "") not in cluster.pools and bool(job.spec.pool or cluster.nodes)
         return WaitReason.POOL_EMPTY if gone else WaitReason.NO_GPU_TYPE
-    return WaitReason.MEASURING if job.phase is Phase.PROFILING else WaitReason.NEXT_ROUND
+    if job.phase is Phase.PROFILING:
+        return WaitReason.MEASURING
+    return WaitReason.COMPILING if compiling else WaitReason.NEXT_ROUND
 
 
 def _runs_nowhere(job: JobRecord, cluster: Cluster) -> bool:

@@ -164,7 +164,9 @@ class SchedulerService:
         """Explain what the last round decided on a job, or why it took no part. Raises: KeyError."""
         job = self._store.get(job_id)
         cycle = self._cycle
-        return presenters.explain(job, cycle.last_round, self._policy, self._cluster(), cycle.unplanned)
+        return presenters.explain(
+            job, cycle.last_round, self._policy, self._cluster(), cycle.unplanned, compiling=self.compiling()
+        )
 
     def timeline(self, job_id: str | None = None) -> Sequence[dict[str, Any]]:
         """Return `core.schemas.TimelineRow`s, oldest first."""
@@ -200,7 +202,7 @@ class SchedulerService:
         return nodes.cluster if nodes.ready else None
 
     def _waits(self, job: JobRecord) -> WaitReason | None:
-        return presenters.wait_reason(job, self._cycle.last_round, self._cluster())
+        return presenters.wait_reason(job, self._cycle.last_round, self._cluster(), compiling=self.compiling())
 
     def _outputs_url(self, job: JobRecord) -> str:
         return self._settings.outputs_url(job.id, job.spec.training.checkpoint.url)

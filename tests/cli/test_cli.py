@@ -268,6 +268,7 @@ def row(**fields: object) -> dict:
     status = {"profiling": "measuring", "queued": "waiting"}
     phase = str(fields.get("phase", "queued"))
     base = {"id": "a-1", "name": "a", "phase": phase, "status": status.get(phase, phase), "reason": ""}
+    base |= {"wait_reason": None}
     base |= {"gpu_type": None, "gpus": 0, "nodes": [], "ends_s": None, "has_target": False}
     base |= {
         "emulated": True,
@@ -511,6 +512,17 @@ def test_whoever_waits_elsewhere_reads_a_line_a_change(capsys: pytest.CaptureFix
 
     follow.wait(Client(), ["a-1"], every_s=0.0)  # type: ignore[arg-type]
     assert capsys.readouterr().out == "a-1: waiting\na-1: running\na-1: succeeded\n"
+
+
+def test_a_table_says_under_it_why_jobs_wait(capsys) -> None:
+    waiting = [row(id=f"a-{n}", wait_reason="outbid") for n in range(1, 7)]
+    other = row(id="b-7", wait_reason="no_gpu_type", reason="waiting for GPU type a100; the cluster has t4")
+    soon = [row(id="c-8", wait_reason="next_round"), row(id="c-9", phase="running", gpus=1, gpu_type="t4")]
+    show.console().print(show.jobs_table([*waiting, other, *soon]))
+    *_, blank, outbid, no_type = capsys.readouterr().out.splitlines()
+    assert blank == ""
+    assert outbid == "a-1, a-2, a-3, a-4 and 2 more: other jobs make more of the GPUs that it could use"
+    assert no_type == "b-7: waiting for GPU type a100; the cluster has t4"
 
 
 def test_tables_name_emulated_gpus(capsys) -> None:

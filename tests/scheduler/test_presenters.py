@@ -319,3 +319,14 @@ def test_an_explanation_says_that_the_policy_failed_for_the_job_s_pool_in_that_v
     why = "the policy did not plan what belongs to no pool: RuntimeError: lost"
     found = explain(world.job("a"), failed, policy, world.nodes.snapshot.cluster, why)
     assert found["lines"] == [*before, f"In this round {why}; jobs keep what they have."]
+
+
+def test_a_job_that_waits_for_kernels_says_so(tmp_path: Path) -> None:
+    world = World(tmp_path, "1x t4:2")
+    world.play("submit a unprofiled")
+    job, cluster = world.job("a"), world.nodes.snapshot.cluster
+    assert wait_reason(job, None, cluster, compiling=True) is WaitReason.COMPILING
+    found = explain(job, None, world.planner, cluster, compiling=True)
+    assert (found["decision"], found["reason"]) == ("waiting", "compiling")
+    assert found["lines"] == [f"{job.id} is waiting: {WaitReason.COMPILING.line}"]
+    assert wait_reason(job, None, cluster) is WaitReason.NEXT_ROUND
