@@ -321,13 +321,7 @@ class Engine:
         self._again_s = np.inf if plan.again_s is None else float(plan.again_s)
         self._log.contention.append((self._now, len(active)))
         wanted = {self._order.get(id, -1): placement for id, placement in plan.placements.items()}
-        moved = {
-            job: placement
-            for job, placement in wanted.items()
-            if job < 0
-            or placement is None
-            or (jobs.placements[job] is not placement and jobs.placements[job] != placement)
-        }
+        moved = _changed(wanted, jobs.placements)
         stopped = [job for job in self._running().tolist() if job not in wanted]
         self._check(plan, stopped, moved)
         for job in stopped:
@@ -421,6 +415,15 @@ class Engine:
     def outcome(self) -> Outcome:
         """Return what came of a run that is at its end."""
         return self._log.outcome(self.world.workload, self.cluster, self._jobs)
+
+
+def _changed(wanted: Mapping[int, Placement], placements: np.ndarray) -> dict[int, Placement]:
+    """Return what a plan changes, by job; strange jobs and placements are kept, to be refused."""
+    return {
+        job: new
+        for job, new in wanted.items()
+        if job < 0 or new is None or (placements[job] is not new and placements[job] != new)
+    }
 
 
 def _asked(policy: Planner, round: Round) -> tuple[Plan, float]:
