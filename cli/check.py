@@ -12,6 +12,7 @@ from ..client import jobfile
 from ..client.package import pack
 from ..client.script_check import mistaken
 from ..client.unshared_decisions import unshared_decisions
+from ..core.doors import Door
 from ..core.errors import PackageError
 from ..core.job import JobSpec
 from ..core.settings import Settings
@@ -37,6 +38,9 @@ def checked(path: Path, args: Sequence[str], limit_s: float, tell: Callable[[str
             spec = jobfile.locate(_spec_of(path, args), path.parent, str(path))
         except jobfile.JobFileError as error:
             return path.name, Verdict(error.problems[0])
+    if spec.door is not Door.NATIVE:
+        untried = f"a {spec.door} job is started as it is; only scripts that call coadapt.prepare are tried"
+        return spec.called, Verdict("", notes=(untried,))
     if told := mistaken(spec):
         return spec.script, Verdict(told.removeprefix("script: "))
     folder = Path(spec.working_dir)

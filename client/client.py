@@ -146,7 +146,7 @@ class Client:
     ) -> Sequence[str]:
         sent = []
         for spec in specs:
-            package = pack(Path(spec.working_dir), self.settings.max_package_mib, spec.script)
+            package = pack(Path(spec.working_dir), self.settings.max_package_mib, spec.script or None)
             for sentence in package.left_behind:
                 tell(spec.name, sentence)
             if not self.call("has_package", package.name):

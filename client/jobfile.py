@@ -167,6 +167,8 @@ def _script_problem(spec: JobSpec, folder: Path) -> str | None:
     if not folder.is_dir():
         what = "is not a folder" if folder.exists() else "does not exist"
         return f"working_dir: {folder} {what}; it is relative to the job file"
+    if spec.command:
+        return None
     script = folder / spec.script
     if script.is_symlink() and not os.path.exists(script):
         return f"script: {spec.script} is a symbolic link that leads nowhere"

@@ -241,5 +241,5 @@ def _fullest(items: Sequence[Item]) -> str:
 
 def script_key(package: Package, spec: JobSpec) -> str:
     """Name what a job trains before it runs, by files, script, arguments, environment and requirements."""
-    what = [package.name, spec.script, spec.args, sorted(spec.env.items()), spec.pip]
+    what = [package.name, spec.script, spec.args, sorted(spec.env.items()), spec.pip, *spec.command]
     return "script-" + hashlib.sha256(json.dumps(what).encode()).hexdigest()[:32]

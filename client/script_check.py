@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ..core.doors import Door
 from ..core.job import JobSpec
 
 MOST_FILES = 200
@@ -21,7 +22,7 @@ _HIDDEN = frozenset({"importlib", "runpy", "pkgutil", "hydra", "__import__", "ex
 
 def mistaken(spec: JobSpec) -> str | None:
     """Return one sentence on what seems amiss with the script of a located job; None: nothing."""
-    if "PYTHONPATH" in spec.env:
+    if spec.door is not Door.NATIVE or "PYTHONPATH" in spec.env:
         return None
     folder = Path(spec.working_dir)
     script = folder / spec.script

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import math
+import re
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from .doors import Door, Processes, check, completed, door, processes_of
 from .training_config import Adaptivity, TrainingConfig
 from .wording import n_gpus
 
 Positive = Annotated[int, Field(ge=1, le=1_000_000)]
 Text = Annotated[str, Field(pattern=r"^[^\x00]*$")]
+Sizes = Annotated[list[Positive], Field(min_length=1)]
 
 # Variables a job may not set: they say who a training process is.
 RESERVED_ENV = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "PYTHONHOME")
@@ -84,15 +89,52 @@ class Emulation(_Strict):
     """10: ten times faster than the measured GPUs."""
 
 
+class ProgressSource(_Strict):
+    """Where a program says how far it is, besides `coadapt.report` and the trainer's own status."""
+
+    file: Text | None = None
+    """A file of JSON lines below the working folder or output folder, such as log.jsonl."""
+    pattern: Text | None = None
+    """A regular expression for lines of the output, with groups named step, of, epoch, epochs or by a metric."""
+    total_steps: Positive | None = None
+    """Steps until the end, where the program does not say."""
+
+    @model_validator(mode="after")
+    def _has_groups(self) -> ProgressSource:
+        if self.pattern is None:
+            return self
+        try:
+            groups = re.compile(self.pattern).groupindex
+        except re.error as error:
+            raise ValueError(f"pattern: {self.pattern!r} is no regular expression: {error}") from None
+        if not groups:
+            raise ValueError(f"pattern: {self.pattern!r} has no named group, such as (?P<step>[0-9]+)")
+        return self
+
+
 class JobSpec(_Strict):
     """One training run as its user describes it: the schema of a job file."""
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$")]
     """Letters, digits, ".", "_" and "-", at most 63; jobs may share a name."""
-    script: Annotated[str, Field(min_length=1)]
+    script: Text = ""
     """Path of the training script inside working_dir."""
     args: list[Text] = []
     """Arguments of the script."""
+    command: list[Text] = []
+    """A program with its arguments, started as it is, instead of script."""
+    elastic: bool = True
+    """false: the program runs unchanged at a fixed size, resources.gpus."""
+    sizes: Sizes | dict[str, Sizes] | None = None
+    """GPU counts at which the program can be started, one list or one per GPU type; it saves on SIGTERM."""
+    processes: Processes | None = None
+    """Whether one process starts per GPU or per node; by default by the kind of program."""
+    restartable: bool = False
+    """Whether a program of a fixed size may be stopped and started again, elsewhere too."""
+    grace_s: float = Field(default=30.0, ge=0, le=86_400)
+    """Seconds from SIGTERM until a program that goes on is killed."""
+    progress: ProgressSource = ProgressSource()
+    """Where a program without coadapt.prepare says how far it is."""
     working_dir: str = "."
     """Folder sent to the nodes, relative to the job file."""
     env: dict[str, Text] = {}
@@ -117,6 +159,16 @@ class JobSpec(_Strict):
     """Measure the script on one GPU of each type before the first run."""
     emulation: Emulation = Emulation()
     """How fast the job is on emulated nodes."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _completed(cls, written: Any) -> Any:
+        return completed(written) if isinstance(written, Mapping) else written
+
+    @model_validator(mode="after")
+    def _fits_its_door(self) -> JobSpec:
+        check(self)
+        return self
 
     @model_validator(mode="after")
     def _rigid_needs_a_count(self) -> JobSpec:
@@ -169,6 +221,30 @@ class JobSpec(_Strict):
         return self
 
     @property
+    def door(self) -> Door:
+        """How the program works with the cluster."""
+        return door(self.elastic, self.sizes)
+
+    @property
+    def processes_on_node(self) -> Processes:
+        """How many processes of a command start on a node."""
+        return processes_of(self)
+
+    @property
+    def called(self) -> str:
+        """The script, or a command's program, as sentences name it."""
+        return self.script or self.command[0]
+
+    def sizes_on(self, gpu_type: str) -> list[int] | None:
+        """Return the GPU counts at which the program starts on a type; None: any within its other limits."""
+        return self.sizes.get(gpu_type, []) if isinstance(self.sizes, dict) else self.sizes
+
+    def allows(self, gpu_type: str, gpus: int) -> bool:
+        """Return whether the job's sizes hold this number of GPUs of a type; without sizes, any number."""
+        sizes = self.sizes_on(gpu_type)
+        return sizes is None or gpus in sizes
+
+    @property
     def fewest_replicas(self) -> int:
         """Replicas that the job has at least, wherever it runs."""
         per_replica = self.resources.gpus_per_replica
@@ -182,6 +258,9 @@ class JobSpec(_Strict):
         These are whole replicas on each of its GPU types, or else on one, where its limits hold such a count.
         """
         resources, each = self.resources, self.resources.gpus_per_replica
+        if isinstance(self.sizes, dict):  # the smallest that most of its types know
+            known = Counter(n for sizes in self.sizes.values() for n in set(sizes))
+            return min(known, key=lambda gpus: (-known[gpus], gpus))
         least, most = resources.min_gpus, resources.max_gpus
         if resources.gpus is not None or each == 1:
             return resources.gpus or least

@@ -14,16 +14,10 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
-from typing import Any
 
 import ray
-from ray.exceptions import ActorUnavailableError, OutOfMemoryError, RayError, RuntimeEnvSetupError
-from ray.util.placement_group import PlacementGroup
-from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy, PlacementGroupSchedulingStrategy
 
 from ..core.batch_plan import BatchPlan
 from ..core.reports import ProfileProgress, Report
@@ -34,16 +28,14 @@ from ..estimators.pace import Pace
 from ..estimators.profile_plan import profile_plan
 from .batch_choice import better_batch, choose_batch, group_shape
 from .executor_job import ExecutorJob, ExecutorStatus
-from .files.job_folder import FolderError
 from .files.job_log import JobLog
 from .files.site import Site
 from .files.workplace import local_path
-from .gpu_names import GpuNameError
 from .processes import rendezvous_store as store
 from .processes.template_wire import Owner
 from .processes.training_process import Launch
-from .protocol.job_events import NOTHING_SENT, ExecutorEvent, ProfileFinished, Released, Reported, Sent
-from .protocol.messages import Command, Crashed, Event, Finished, Ready
+from .protocol.job_events import ProfileFinished, Released, Reported
+from .protocol.messages import Crashed, Event, Finished, Ready
 from .protocol.metric_limits import bounded, places
 from .protocol.ranks import Rendezvous
 from .protocol.worker_events import Exited, Gone, Output, WorkerEvent
@@ -51,15 +43,15 @@ from .reconciler import Reconciler
 from .reconciling.effects import Effect, KeepProfile, KillWorker, Send, StartWorker, Tell
 from .reconciling.failures import FailureBudget
 from .reconciling.timeouts import Timeouts
+from .service_link import ServiceLink
 from .worker import Worker
+from .worker_actors import WorkerActors
 from .worker_environment import worker_environment
 
 __all__ = ["AdaptiveExecutor", "ExecutorJob", "ExecutorStatus"]
 
 log = logging.getLogger(__name__)
 
-ANSWER_S = 30.0  # the service's answer to an event
-RETRY_S = 0.5  # between tries to reach the service, which may be down for long
 PART_BYTES = 4 << 20
 IDLE_S = 5.0  # the loop looks up at least so often
 
@@ -91,8 +83,8 @@ class AdaptiveExecutor:
         self._densest: dict[tuple[int, int], int] = {}
         self._report: Report | None = None
         self._log = JobLog(job.log_dir)
-        self._actors: dict[str, Any] = {}
-        self._sent: dict[str, int] = {}
+        self._actors = WorkerActors(job.id, job.pip, self._on_actor_end)
+        self._service = ServiceLink(job.id, job.service_name, job.service_namespace)
         self._sources: dict[str, str] = {}
         self._self = ray.get_runtime_context().current_actor
         self._store, listener = _listen()
@@ -110,11 +102,9 @@ class AdaptiveExecutor:
         )
         self._status = self._snapshot()
         self._inbox: queue.SimpleQueue[Callable[[float], list[Effect]]] = queue.SimpleQueue()
-        self._outbox: queue.SimpleQueue[ExecutorEvent] = queue.SimpleQueue()
         threading.Thread(target=store.keep, args=(listener, self._store, owner), name="store", daemon=True).start()
         self._restarted = ray.get_runtime_context().was_current_actor_reconstructed
         threading.Thread(target=self._run, name="executor", daemon=True).start()
-        threading.Thread(target=self._tell_service, name="events", daemon=True).start()
 
     # --- called by the service ------------------------------------------------------------------------------
 
@@ -169,7 +159,7 @@ class AdaptiveExecutor:
     # --- the thread that owns the state -----------------------------------------------------------------------
 
     def _run(self) -> None:
-        if self._restarted and self._job.service_name:
+        if self._restarted and self._service.exists:
             self._begin_again()
         while True:
             wait_s = min(max(self._machine.next_deadline_s - time.monotonic(), 0.0), IDLE_S)
@@ -204,7 +194,7 @@ class AdaptiveExecutor:
                 self._log.end(worker)
             case Gone():
                 self._log.end(worker)
-                self._actors.pop(worker, None)
+                self._actors.forget(worker)
         return effects + self._machine.event(worker, event, now)
 
     def _on_out_of_memory(self, worker: str) -> None:
@@ -230,7 +220,7 @@ class AdaptiveExecutor:
             plan = better_batch(self._model(slots), slots, current)
             if plan is not None:
                 effects = machine.set_batch(plan, now)
-        self._outbox.put(Reported(report, self._measurements, machine.batch or current, left_out))
+        self._service.put(Reported(report, self._measurements, machine.batch or current, left_out))
         return effects
 
     def _model(self, slots: Sequence[Slot]) -> JobModel | None:
@@ -280,16 +270,15 @@ class AdaptiveExecutor:
             case StartWorker():
                 self._start(effect)
             case Send():
-                self._send(effect.worker, effect.command)
+                self._actors.send(effect.worker, effect.command)
             case KillWorker():
-                if (actor := self._actors.get(effect.worker)) is not None:  # else it is gone already
-                    ray.kill(actor, no_restart=True)
+                self._actors.kill(effect.worker)
             case KeepProfile():
                 self._measurements = self._measurements.with_profile(effect.gpu_type, effect.progress)
             case Tell(ProfileFinished(ok=True) as event):
-                self._outbox.put(replace(event, measurements=self._measurements))
+                self._service.put(replace(event, measurements=self._measurements))
             case Tell():
-                self._outbox.put(effect.event)
+                self._service.put(effect.event)
 
     def _start(self, start: StartWorker) -> None:
         job, slot = self._job, start.slot
@@ -307,54 +296,14 @@ class AdaptiveExecutor:
             outputs_url=job.outputs_url,
             profile=start.worker if start.profile else "",
         )
-        runtime_env: dict[str, Any] = {"pip": list(job.pip)} if job.pip else {}
-        actor: Any = (
-            worker_class()
-            .options(
-                name=f"{job.id}/{start.worker}",
-                # The whole node is leased, and the scheduler says who has what of it.
-                num_gpus=0,
-                num_cpus=0,
-                max_concurrency=2,  # `run` and, beside it, one `send`
-                max_restarts=0,
-                runtime_env=runtime_env,
-                scheduling_strategy=_inside(slot),
-            )
-            .remote(start.worker, launch, site, self._self, slot)
-        )
-        self._actors[start.worker] = actor
-        self._sent[start.worker] = 0
-        actor.run.remote().future().add_done_callback(lambda done: self._on_actor_end(start.worker, done))
+        self._actors.start(start.worker, Worker, slot, launch, site, self._self, slot)
 
-    def _send(self, worker: str, command: Command) -> None:
-        self._actors[worker].send.remote(self._sent[worker], command)
-        self._sent[worker] += 1
-
-    def _on_actor_end(self, worker: str, done: Future[None]) -> None:
-        self._inbox.put(self._handler(worker, gone(done.exception())))
-
-    # --- the scheduler service --------------------------------------------------------------------------------
-
-    def _tell_service(self) -> None:
-        while True:
-            event = self._outbox.get()
-            if self._job.service_name:
-                self._told(event)
-
-    def _told(self, event: ExecutorEvent) -> Sent:
-        """Tell the service until it has taken the event, and return what it had sent by then."""
-        while True:
-            try:
-                service = ray.get_actor(self._job.service_name, namespace=self._job.service_namespace)
-                sent: Any = ray.get(service.on_event.remote(self._job.id, event), timeout=ANSWER_S)
-                return sent if isinstance(sent, Sent) else NOTHING_SENT
-            except (ValueError, RayError) as error:
-                log.info("job %s: the scheduler service did not take an event yet: %s", self._job.id, error)
-            time.sleep(RETRY_S)
+    def _on_actor_end(self, worker: str, gone: Gone) -> None:
+        self._inbox.put(self._handler(worker, gone))
 
     def _begin_again(self) -> None:
         """Say that nothing is held, before any command is obeyed. Those sent until then are void."""
-        sent = self._told(Released(0, everything=True))
+        sent = self._service.told(Released(0, everything=True))
         self._machine.ignore(sent.sequence, sent.profile_sequence)
 
     # --- views ----------------------------------------------------------------------------------------------
@@ -386,38 +335,6 @@ class AdaptiveExecutor:
         )
 
 
-@cache
-def worker_class() -> Any:
-    """Return `Worker` as a Ray actor class, made once so that Ray sends its code once."""
-    return ray.remote(Worker)
-
-
-def gone(error: BaseException | None) -> Gone:
-    """Return why a worker actor has ended, in words for the job's owner."""
-    lines = [line.strip() for line in str(error or "").splitlines() if line.strip()]
-    if isinstance(error, RuntimeEnvSetupError):
-        # Of pip's pages of output, its first error says what is wrong.
-        said = next((line for line in lines if line.startswith("ERROR: ")), lines[-1])
-        return Gone(f"could not set up its environment: {said.removeprefix('ERROR: ')}", setup_failed=True)
-    cause = getattr(error, "cause", None)
-    if isinstance(cause, GpuNameError):
-        return Gone(f"could not be given its GPUs: {cause}")
-    if isinstance(cause, FolderError):
-        return Gone(f"could not set up its folder: {cause}", setup_failed=True)
-    if isinstance(error, ActorUnavailableError):
-        return Gone("was lost: it no longer answers")
-    reason = f"was lost with its worker ({lines[0]})" if lines else "was lost with its worker"
-    return Gone(reason, out_of_memory=isinstance(error, OutOfMemoryError))
-
-
 def _listen() -> tuple[Rendezvous, socket.socket]:
     listener = socket.create_server(("", 0), backlog=1024)
     return Rendezvous(ray.util.get_node_ip_address(), listener.getsockname()[1]), listener
-
-
-def _inside(slot: Slot) -> PlacementGroupSchedulingStrategy | NodeAffinitySchedulingStrategy:
-    """Return the strategy that puts a worker inside the node's lease, or without one on the node."""
-    if not slot.lease_id:
-        return NodeAffinitySchedulingStrategy(slot.node_id, soft=False)
-    lease = PlacementGroup(ray.PlacementGroupID(bytes.fromhex(slot.lease_id)))
-    return PlacementGroupSchedulingStrategy(lease, placement_group_bundle_index=0)

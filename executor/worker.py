@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 import os
-import queue
 import threading
-from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
 import ray
 
 from ..core.slot import Slot
+from .event_relay import EventRelay
 from .files.job_folder import FolderError
 from .files.site import Site
 from .files.workplace import Workplace
 from .gpu_locks import hold
 from .gpu_names import first_environment, given_by, names_on_machine
+from .in_order import InOrder
 from .processes.template_wire import Owner
 from .processes.training_process import Launch, TrainingProcess
 from .protocol.messages import OUTPUT_DIR, Command, Crashed, Event, Finished, Join, Joined, Left, Saved
 from .protocol.worker_events import Exited, Output, WorkerEvent
-
-BATCH = 500  # events of one call to the executor
-WAITING = 2000  # pieces that may wait for it before the script's output blocks
 
 
 class Worker:
@@ -42,15 +39,13 @@ class Worker:
         self._site = site
         self._executor = executor
         self._slot = slot
-        self._events: queue.Queue[Event | WorkerEvent] = queue.Queue(WAITING)
+        self._relay = EventRelay(worker_id, executor, self._kill)
         self._place: Workplace | None = None
         self._process: TrainingProcess | None = None
         self._ending = threading.Lock()
         self._join: Join | None = None  # the newest
         self._leads = False  # its process has trained as rank 0
-        self._sending = threading.Lock()
-        self._early: dict[int, Command] = {}
-        self._next = 0
+        self._commands: InOrder[Command] = InOrder(self._pass_on)
 
     def run(self) -> None:
         """Run the process to its end.
@@ -62,11 +57,10 @@ class Worker:
         if self._slot is not None:
             hold(names_on_machine(self._slot, first_environment()), shared=self._slot.share < 1)
         process = self._process = TrainingProcess(launch, self._emit)
-        relay = threading.Thread(target=self._relay, name="coadapt-relay", daemon=True)
-        relay.start()
+        self._relay.start()
         try:
             process.run()
-            relay.join()
+            self._relay.join()
         finally:
             process.kill()
             place.close()
@@ -74,11 +68,7 @@ class Worker:
 
     def send(self, index: int, command: Command) -> None:
         """Relay the `index`-th command; concurrent actor calls may arrive in any order."""
-        with self._sending:
-            self._early[index] = command
-            while self._next in self._early:
-                self._pass_on(self._early.pop(self._next))
-                self._next += 1
+        self._commands.put(index, command)
 
     def _pass_on(self, command: Command) -> None:
         if self._process is None or self._place is None:
@@ -105,8 +95,12 @@ class Worker:
             raise FolderError(f"the job's package cannot be had: {error.cause}") from None
         return part
 
+    def _kill(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+
     def _tell(self, sentence: str) -> None:
-        self._events.put(Output(f"{sentence}\n"))
+        self._relay.put(Output(f"{sentence}\n"))
 
     def _emit(self, event: Event | WorkerEvent) -> None:
         """Pass an event on. The end of the script waits until its outputs are kept: others go on from them."""
@@ -118,45 +112,6 @@ class Worker:
         if isinstance(event, Left | Finished | Crashed | Exited):
             with self._ending:  # the exit comes last, also where the rest takes longer
                 self._place.ended()
-                self._events.put(event)
+                self._relay.put(event)
         else:
-            self._events.put(event)
-
-    def _relay(self) -> None:
-        """Deliver events in order; the executor's answer paces the script's output.
-
-        An executor that does not know this worker has been restarted, so the worker ends.
-        """
-        last: Event | WorkerEvent | None = None
-        while not isinstance(last, Exited):
-            events = self._take()
-            last = events[-1]
-            try:
-                known = ray.get(self._executor.on_worker.remote(self._id, compact(events)))
-            except ray.exceptions.RayError:
-                known = False
-            if not known:
-                if self._process is not None:
-                    self._process.kill()
-                os._exit(1)
-
-    def _take(self) -> list[Event | WorkerEvent]:
-        events = [self._events.get()]
-        while len(events) < BATCH and not isinstance(events[-1], Exited):
-            try:
-                events.append(self._events.get_nowait())
-            except queue.Empty:
-                break
-        return events
-
-
-def compact(events: Iterable[Event | WorkerEvent]) -> list[Event | WorkerEvent]:
-    """Return the same events with neighbouring `Output`s joined into one."""
-    compacted: list[Event | WorkerEvent] = []
-    for event in events:
-        last = compacted[-1] if compacted else None
-        if isinstance(event, Output) and isinstance(last, Output):
-            compacted[-1] = Output(last.text + event.text)
-        else:
-            compacted.append(event)
-    return compacted
+            self._relay.put(event)

@@ -177,6 +177,7 @@ class PolluxPolicy:
         ledger = Ledger(round.cluster)
         short = list[Note]()
         for job, row in zip(jobs, found.rows, strict=True):
+            row = _of_its_sizes(job, row, nodes)
             if not row.any():
                 continue
             placement = nodes.placement(row, Demand.of(job.spec))
@@ -236,6 +237,17 @@ class PolluxPolicy:
             speedup / VIRTUAL_GPUS, current, stay, nodes.room, least, most, unit, nodes.type_of, nodes.host,
             pinned, required, MOST_NODES, self.options.p,
         )  # fmt: skip
+
+
+def _of_its_sizes(job: JobView, row: Counts, nodes: VirtualNodes) -> Counts:
+    """Return a row with the most GPUs that are a size of the job; its last nodes give up what is more."""
+    if job.spec.sizes is None or not row.any():
+        return row
+    gpu_type = nodes.types[nodes.type_of[np.flatnonzero(row)[0]]]
+    most = int(row.sum())
+    kept = max((gpus for gpus in job.spec.sizes_on(gpu_type) or () if gpus <= most), default=0)
+    before = np.cumsum(row) - row  # GPUs on earlier nodes
+    return np.clip(kept - before, 0, row).astype(row.dtype)
 
 
 def _move_factor(job: JobView) -> float:

@@ -203,6 +203,10 @@ class _Reasons:
                 return f"more than its max_gpus {spec.resources.max_gpus}"
             if c.gpus < spec.resources.min_gpus:
                 return f"less than its min_gpus {spec.resources.min_gpus}"
+            if not spec.allows(c.gpu_type, c.gpus):
+                return (
+                    f"not one of its sizes on {c.gpu_type}: {', '.join(map(str, spec.sizes_on(c.gpu_type) or []))}"
+                )
             if not c.holds_replicas(per_replica):
                 return f"not a number of whole replicas of {n_gpus(per_replica)}"
             if not has_room(spec, self.configurations)[i]:

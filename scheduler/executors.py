@@ -18,12 +18,16 @@ import ray
 from ray.exceptions import ActorDiedError, ActorUnavailableError, RayError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
+from ..core.doors import Door
 from ..core.job import JobSpec
 from ..core.service_names import NAMESPACE, SERVICE_NAME
 from ..core.settings import Settings
 from ..core.slot import Slot
 from ..estimators.measurements import EVERY_TYPE
 from ..executor.adaptive_executor import AdaptiveExecutor
+from ..executor.command_executor import CommandExecutor
+from ..executor.command_job import CommandJob
+from ..executor.commands.reconciler import Rules
 from ..executor.executor_job import ExecutorJob, ExecutorStatus
 from ..executor.light_actor import light
 from .packages import PackageStore
@@ -170,8 +174,14 @@ class Executors:
         return self._handles[job_id]
 
     def _make(self, job: JobRecord) -> Any:
+        native = job.spec.door is Door.NATIVE
+        told = (
+            executor_job(job, self._settings, self._packages, self._gpu_types())
+            if native
+            else command_job(job, self._settings, self._packages)
+        )
         handle: Any = (
-            ray.remote(light(AdaptiveExecutor))
+            ray.remote(light(AdaptiveExecutor if native else CommandExecutor))
             .options(
                 name=actor_name(job.id),
                 namespace=NAMESPACE,
@@ -184,7 +194,7 @@ class Executors:
                 # Executors run on the service's node: they share log files, and the head outlives other nodes.
                 scheduling_strategy=NodeAffinitySchedulingStrategy(self._node_id, soft=False),
             )
-            .remote(executor_job(job, self._settings, self._packages, self._gpu_types()))
+            .remote(told)
         )
         self._handles[job.id] = handle
         return handle
@@ -222,6 +232,38 @@ def executor_job(
         gpus_per_replica=gpus_per_replica(spec, gpu_types),
         fewest_replicas=spec.fewest_replicas,
         max_failures=spec.max_failures,
+        measurements=job.measurements,
+        service_name=SERVICE_NAME,
+        service_namespace=NAMESPACE,
+    )
+
+
+def command_job(job: JobRecord, settings: Settings, packages: PackageStore) -> CommandJob:
+    """Return what the executor of a job that never calls `coadapt.prepare` is told when it is made."""
+    spec, restarting = job.spec, job.spec.door is Door.RESTARTING
+    again = restarting or spec.restartable
+    return CommandJob(
+        id=job.id,
+        script=spec.script,
+        command=tuple(spec.command or spec.args),
+        processes=spec.processes_on_node,
+        rules=Rules(spec.grace_s, retries_errors=again),
+        measured=restarting,
+        max_failures=spec.max_failures,
+        package=str(packages.find(job.package)) if job.package is not None else "",
+        working_dir=spec.working_dir if job.package is None else "",
+        folder=job.folder,
+        state_dir=settings.state_dir,
+        env=spec.env,
+        pip=tuple(spec.pip),
+        outputs_url=settings.outputs_url(job.id, spec.training.checkpoint.url),
+        log_dir=str(settings.log_dir(job.id)),
+        batch_size=spec.training.initial_batch_size,
+        total_steps=spec.progress.total_steps,
+        status_file=spec.progress.file or "",
+        pattern=spec.progress.pattern or "",
+        fingerprint=spec.fingerprint or job.script_key or job.id,
+        report_interval_s=spec.training.report_interval_s,
         measurements=job.measurements,
         service_name=SERVICE_NAME,
         service_namespace=NAMESPACE,

@@ -6,10 +6,8 @@ it has its own session, so that whatever it starts (data loader workers, shells)
 
 from __future__ import annotations
 
-import codecs
 import logging
 import os
-import select
 import signal
 import socket
 import subprocess
@@ -25,12 +23,11 @@ from ..protocol.messages import CHANNEL_FD, Command, Crashed, Event
 from ..protocol.script_errors import error_behind
 from ..protocol.worker_events import Exited, Output, Started, WorkerEvent
 from . import template_client
+from .output_reader import read_output
 from .template_wire import ForkRequest, Owner, with_paths, without_relative_paths
 
 log = logging.getLogger(__name__)
 
-PIECE_BYTES = 16384  # of output, at most; longer lines come in pieces
-MOMENT_S = 0.1  # an unfinished line is passed on so long after the script wrote it
 LAST_CHARACTERS = 4000  # of output, searched for the reason of an abort
 DRAIN_S = 2.0  # after the exit, to read what is still in the pipes
 
@@ -146,25 +143,11 @@ class TrainingProcess:
                 self._emit(connection.recv())
 
     def _read_output(self, stream: IO[bytes]) -> None:
-        """Pass whole lines on at once, and an unfinished one, as a progress bar, after a moment."""
-        decoder, waiting = codecs.getincrementaldecoder("utf-8")("replace"), ""
-        poll = select.poll()
-        poll.register(stream, select.POLLIN)
-        with suppress(OSError, ValueError):
-            while True:
-                data = (
-                    None if waiting and not poll.poll(1000 * MOMENT_S) else os.read(stream.fileno(), PIECE_BYTES)
-                )
-                waiting += decoder.decode(data or b"", final=data == b"")
-                whole = max(waiting.rfind("\n"), waiting.rfind("\r")) + 1
-                if not data or len(waiting) >= PIECE_BYTES:
-                    whole = len(waiting)
-                if whole:
-                    self._last_output = (self._last_output + waiting[:whole])[-LAST_CHARACTERS:]
-                    self._emit(Output(waiting[:whole]))
-                    waiting = waiting[whole:]
-                if data == b"":
-                    return
+        def pass_on(text: str) -> None:
+            self._last_output = (self._last_output + text)[-LAST_CHARACTERS:]
+            self._emit(Output(text))
+
+        read_output(stream, pass_on)
 
 
 class Program:

@@ -130,6 +130,9 @@ def _allow(
             row[columns] = configurations.holds_replicas(per_replica[t])[columns]
     row &= gpus >= (resources.gpus or resources.min_gpus)
     row &= gpus <= (resources.gpus or resources.max_gpus)
+    if spec.sizes is not None:
+        for t, columns in configurations.columns_of.items():
+            row[columns] &= np.isin(gpus[columns], spec.sizes_on(t) or [])
     row &= has_room(spec, configurations)
     special = np.flatnonzero(row & configurations.special)
     if len(special):

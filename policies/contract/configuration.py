@@ -310,7 +310,15 @@ def want(spec: JobSpec) -> Hashable:
         None if types is None else tuple(types),
         per_replica if isinstance(per_replica, int) else tuple(per_replica.items()),
         None if reservation is None else (reservation.gpu_type, reservation.gpus),
+        _sizes_of(spec),
     )
+
+
+def _sizes_of(spec: JobSpec) -> Hashable:
+    sizes = spec.sizes
+    if sizes is None:
+        return None
+    return tuple((t, *counts) for t, counts in sizes.items()) if isinstance(sizes, dict) else tuple(sizes)
 
 
 def special_counts(spec: JobSpec, capacity: Mapping[str, int]) -> set[tuple[str, int, int]]:
@@ -320,6 +328,8 @@ def special_counts(spec: JobSpec, capacity: Mapping[str, int]) -> set[tuple[str,
     if reservation is not None:
         per_replica = spec.gpus_per_replica(reservation.gpu_type) or 1
         counts.add((reservation.gpu_type, reservation.gpus, per_replica))
+    if spec.sizes is not None:
+        return counts | {(t, gpus, 1) for t in capacity for gpus in spec.sizes_on(t) or ()}
     if resources.gpus is None and resources.gpus_per_replica == 1:
         return counts
     for t, total in capacity.items():

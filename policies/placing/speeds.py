@@ -20,10 +20,14 @@ Floats = NDArray[np.float64]
 
 
 def types_for(spec: JobSpec, gpus: int, cluster: Cluster) -> tuple[str, ...]:
-    """Return the GPU types of the cluster on which so many GPUs are whole replicas of the job."""
-    if spec.resources.gpu_types is None and spec.resources.gpus_per_replica == 1:
+    """Return the GPU types of the cluster on which so many GPUs are whole replicas, and a size, of the job."""
+    if spec.resources.gpu_types is None and spec.resources.gpus_per_replica == 1 and spec.sizes is None:
         return cluster.gpu_types
-    return tuple(t for t in cluster.gpu_types if (each := spec.gpus_per_replica(t)) and gpus % each == 0)
+    return tuple(
+        t
+        for t in cluster.gpu_types
+        if (each := spec.gpus_per_replica(t)) and gpus % each == 0 and spec.allows(t, gpus)
+    )
 
 
 @lru_cache(maxsize=4096)

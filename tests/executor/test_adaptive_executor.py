@@ -17,7 +17,6 @@ import psutil
 import pytest
 from coadapt.core.schemas import ALL, MEASURING
 from coadapt.core.training_config import CheckpointConfig, TrainingConfig
-from coadapt.executor.adaptive_executor import gone
 from coadapt.executor.executor_job import ExecutorJob, ExecutorStatus
 from coadapt.executor.files.job_folder import FolderError
 from coadapt.executor.light_actor import light
@@ -32,6 +31,7 @@ from coadapt.executor.protocol.job_events import (
     WorkerLost,
 )
 from coadapt.executor.protocol.worker_events import Gone
+from coadapt.executor.worker_actors import gone
 from coadapt.scheduler.job_logs import page
 from ray.exceptions import ActorUnavailableError, RayTaskError, RuntimeEnvSetupError
 

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import psutil
 import pytest
+from coadapt.executor.event_relay import compact
 from coadapt.executor.processes.training_process import Launch, TrainingProcess
 from coadapt.executor.protocol.messages import Crashed, Heartbeat, Left, Stop
 from coadapt.executor.protocol.worker_events import Exited, Output, Started
 from coadapt.executor.reconciling.failures import fault_of, is_final
-from coadapt.executor.worker import compact
 
 SPEAKER = """
 import os, sys, time

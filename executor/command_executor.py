@@ -1,0 +1,292 @@
+"""The executor of a job that runs a command: the Ray shell around a `CommandReconciler`.
+
+One thread owns all state; actor methods only put requests into its inbox and return.
+"""
+
+from __future__ import annotations
+
+import logging
+import queue
+import sys
+import threading
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import ray
+
+from ..core.reports import Report
+from ..core.slot import Slot
+from ..estimators.measurements import Measurements
+from .batch_choice import group_shape
+from .command_job import CommandJob
+from .command_worker import CommandWorker
+from .commands.crews import CrewPlan
+from .commands.effects import Effect, KillCrew, SendCrew, StartCrew, TellService
+from .commands.progress import CommandProgress, Group
+from .commands.reconciler import CommandReconciler
+from .executor_job import ExecutorStatus
+from .files.job_log import JobLog
+from .files.site import Site
+from .processes.command_processes import CommandLaunch
+from .processes.template_wire import ONE_THREAD
+from .protocol.command_events import CommandEvent, Refused, Said, Status
+from .protocol.job_events import JobFinished, ProfileFinished, Released, Reported
+from .protocol.messages import DEVICES, GPU_TYPE, JOB_ID, NODE_ID
+from .protocol.metric_limits import bounded
+from .protocol.worker_events import Exited, Gone
+from .reconciling.failures import FailureBudget
+from .service_link import ServiceLink
+from .worker_actors import WorkerActors
+from .worker_environment import tracking
+
+log = logging.getLogger(__name__)
+
+PART_BYTES = 4 << 20
+IDLE_S = 5.0  # the loop looks up at least so often
+NO_PROFILE = "a command is not measured before it runs"
+
+Handle = Callable[[float], list[Effect]]
+
+
+class CommandExecutor:
+    """Run one job's command on the slots it is assigned; the same verbs as `AdaptiveExecutor`.
+
+    The scheduler service makes it a detached, restartable Ray actor. All methods return at once. If its process
+    dies, Ray ends its workers with it, and their guards end the processes.
+    """
+
+    def __init__(self, job: CommandJob) -> None:
+        self._job = job
+        self._progress = CommandProgress(job.batch_size, job.total_steps)
+        self._measurements = job.measurements or Measurements()
+        if job.measured:
+            self._measurements = self._measurements.with_info(self._progress.info(job.fingerprint))
+        self._report: Report | None = None
+        self._report_due_s = float("inf")
+        self._log = JobLog(job.log_dir)
+        self._self = ray.get_runtime_context().current_actor
+        incarnation = uuid.uuid4().hex[:6]
+        self._machine = CommandReconciler(
+            job.processes,
+            job.rules,
+            FailureBudget(job.max_failures),
+            worker_id=lambda n: f"{incarnation}-{n}",
+            program=job.called,
+        )
+        self._status = self._snapshot()
+        self._inbox: queue.SimpleQueue[Handle] = queue.SimpleQueue()
+        self._actors = WorkerActors(job.id, job.pip, self._on_actor_end)
+        self._service = ServiceLink(job.id, job.service_name, job.service_namespace)
+        self._restarted = ray.get_runtime_context().was_current_actor_reconstructed
+        threading.Thread(target=self._run, name="executor", daemon=True).start()
+
+    # --- called by the service ------------------------------------------------------------------------------
+
+    def assign(self, slots: Sequence[Slot], sequence: int, measurements: Measurements | None = None) -> None:
+        """Run on exactly these slots; without any, stop and release all. Older sequences change nothing."""
+
+        def act(now: float) -> list[Effect]:
+            if measurements is not None:
+                self._measurements = self._measurements.completed_by(measurements)
+            return self._machine.assign(tuple(slots), sequence, now)
+
+        self._inbox.put(act)
+
+    def profile(self, slot: Slot, sequence: int) -> None:
+        """Refuse to measure: a command has no step that could be timed by itself."""
+
+        def act(now: float) -> list[Effect]:
+            ended = ProfileFinished(slot.gpu_type, ok=False, reason=NO_PROFILE, sequence=sequence)
+            return [TellService(ended), TellService(Released(self._machine.sequence, (slot,)))]
+
+        self._inbox.put(act)
+
+    def end_profile(self, slot: Slot, sequence: int) -> None:
+        """Release a slot in which nothing was measured."""
+        self._inbox.put(lambda now: [TellService(Released(self._machine.sequence, (slot,)))])
+
+    def save(self) -> None:
+        """Do nothing: only the program knows how to save."""
+
+    def cancel(self) -> None:
+        """End everything, with a few seconds after SIGTERM."""
+        self._inbox.put(self._machine.cancel)
+
+    def status(self) -> ExecutorStatus:
+        return self._status
+
+    # --- called by workers ----------------------------------------------------------------------------------
+
+    def on_worker(self, worker: str, events: Sequence[CommandEvent | Exited]) -> bool:
+        """Take events in order; return whether this executor has such a worker."""
+        if worker not in self._actors:
+            return False
+        for event in events:
+            self._inbox.put(self._handler(worker, event))
+        return True
+
+    def package_part(self, offset: int) -> bytes:
+        """Return a piece of the job's package from an offset on; empty at its end."""
+        with open(self._job.package, "rb") as file:
+            file.seek(offset)
+            return file.read(PART_BYTES)
+
+    # --- the thread that owns the state -----------------------------------------------------------------------
+
+    def _run(self) -> None:
+        if self._restarted and self._service.exists:
+            # Commands that were sent until now are void: the service counts on this executor holding nothing.
+            self._machine.ignore(self._service.told(Released(0, everything=True)).sequence)
+        while True:
+            now = time.monotonic()
+            due_s = min(self._machine.next_deadline_s, self._report_due_s)
+            try:
+                wait_s = min(max(due_s - now, 0.0), IDLE_S)
+                handle = self._inbox.get(timeout=wait_s) if wait_s > 0 else self._inbox.get_nowait()
+            except queue.Empty:
+                handle = self._machine.tick
+            try:
+                self._carry_out(handle(time.monotonic()))
+                if time.monotonic() >= self._report_due_s:
+                    self._tell_progress()
+            except Exception:
+                log.exception("executor of job %s", self._job.id)
+            self._status = self._snapshot()
+
+    def _handler(self, worker: str, event: CommandEvent | Exited | Gone) -> Handle:
+        return lambda now: self._on_event(worker, event, now)
+
+    def _on_event(self, worker: str, event: CommandEvent | Exited | Gone, now: float) -> list[Effect]:
+        match event:
+            case Said():
+                self._log.write(f"rank-{event.rank}", event.text, f"{worker}/{event.rank}")
+                return []
+            case Refused():
+                self._log.write("rank-0", f"coadapt: {event.sentence}\n", worker)
+                return []
+            case Status():
+                self._on_status(event, now)
+                return []
+            case Gone():
+                self._log.end(worker)
+                self._actors.forget(worker)
+        return self._machine.event(worker, event, now)
+
+    def _on_status(self, status: Status, now: float) -> None:
+        self._progress.take(status, self._machine.generation)
+        self._machine.progressed(self._progress.step)
+        self._report_due_s = min(self._report_due_s, now + self._job.report_interval_s)
+
+    def _on_actor_end(self, worker: str, gone: Gone) -> None:
+        self._inbox.put(self._handler(worker, gone))
+
+    def _tell_progress(self) -> None:
+        """Report what the program has said since the last report."""
+        self._report_due_s = float("inf")
+        slots = self._machine.group or self._machine.slots
+        if not slots:
+            return
+        nodes = len({slot.node_id for slot in slots})
+        gpus = sum(slot.gpus for slot in slots)
+        report = self._progress.report(Group(self._machine.generation, slots[0].gpu_type, nodes, gpus))
+        if report is None:
+            return
+        metrics, left_out = bounded({}, report.metrics, "")
+        self._report = report
+        self._progress.metrics = dict(metrics)
+        if self._job.measured:
+            self._learn(report, slots)
+        self._service.put(Reported(report, self._measurements, None, left_out))
+
+    def _learn(self, report: Report, slots: Sequence[Slot]) -> None:
+        _, nodes, replicas, densest = group_shape(slots)
+        try:
+            self._measurements = self._measurements.with_report(report, {(nodes, replicas): densest})
+        except ValueError as error:
+            log.warning("job %s: a report was left out: %s", self._job.id, error)
+
+    # --- effects --------------------------------------------------------------------------------------------
+
+    def _carry_out(self, effects: Sequence[Effect]) -> None:
+        for effect in effects:
+            try:
+                self._carry_out_one(effect)
+            except Exception as error:
+                log.exception("executor of job %s", self._job.id)
+                if isinstance(effect, StartCrew):
+                    self._inbox.put(self._handler(effect.worker, Gone(f"could not be started: {error}")))
+
+    def _carry_out_one(self, effect: Effect) -> None:
+        match effect:
+            case StartCrew():
+                self._start(effect.worker, effect.plan)
+            case SendCrew():
+                self._actors.send(effect.worker, effect.order)
+            case KillCrew():
+                self._actors.kill(effect.worker)
+            case TellService(JobFinished() as event):
+                self._tell_progress()
+                self._service.put(JobFinished(dict(self._progress.metrics), ended_early=event.ended_early))
+            case TellService():
+                self._service.put(effect.event)
+
+    def _start(self, worker: str, plan: CrewPlan) -> None:
+        job, slot = self._job, plan.place
+        script = (sys.executable, "-u", job.script) if job.script else ()
+        emulated = {**ONE_THREAD, "CUDA_VISIBLE_DEVICES": ""} if slot.emulated else {}
+        launch = CommandLaunch(
+            job_id=job.id,
+            command=(*script, *job.command),
+            processes=job.processes,
+            count=plan.processes,
+            gpus=slot.gpus,
+            env={
+                **emulated,
+                **tracking(job.id, profile=False),
+                **job.env,
+                JOB_ID: job.id,
+                GPU_TYPE: slot.gpu_type,
+                NODE_ID: slot.node_id,
+                DEVICES: ",".join(map(str, slot.devices)),
+                "PYTHONUNBUFFERED": "1",
+            },
+            cwd=None if job.package else job.working_dir or str(Path(job.script).resolve().parent),
+            status_file=job.status_file,
+            pattern=job.pattern,
+            called=job.called,
+        )
+        site = Site(
+            key=job.folder or job.id,
+            state_dir=job.state_dir,
+            package=bool(job.package),
+            outputs_url=job.outputs_url,
+        )
+        self._actors.start(worker, CommandWorker, slot, launch, site, self._self, slot)
+
+    # --- views ----------------------------------------------------------------------------------------------
+
+    def _snapshot(self) -> ExecutorStatus:
+        machine = self._machine
+        return ExecutorStatus(
+            state=machine.phase.value,
+            sequence=machine.sequence,
+            slots=machine.slots,
+            group=machine.group,
+            generation=machine.generation,
+            steps=machine.steps,
+            report=self._report,
+            failures=machine.budget.failures,
+            recoveries=machine.budget.recoveries,
+            last_error=machine.last_error,
+            workers={
+                crew.id: {
+                    "slot": crew.plan.place,
+                    "stage": crew.stage.value,
+                    "rank": crew.first_rank,
+                    "pids": crew.pids,
+                }
+                for crew in machine.crews.values()
+            },
+        )

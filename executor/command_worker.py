@@ -1,0 +1,101 @@
+"""The worker actor of a command: one per node, beside the processes it runs there."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import replace
+from typing import Any
+
+import ray
+
+from ..core.slot import Slot
+from .event_relay import EventRelay
+from .files.job_folder import FolderError
+from .files.site import Site
+from .files.workplace import Workplace
+from .gpu_locks import hold
+from .gpu_names import first_environment, given_by, names_on_machine
+from .in_order import InOrder
+from .processes.command_processes import CommandLaunch, CommandProcesses
+from .protocol.command_events import Begin, CommandEvent, CommandOrder, Ended, Said
+from .protocol.messages import OUTPUT_DIR
+from .protocol.worker_events import Exited
+
+
+class CommandWorker:
+    """Run the processes of one node once, relay orders down and events up, and end with them.
+
+    `CommandExecutor` makes it a Ray actor, inside the node's lease and in the job's runtime environment. `run` is
+    called once and never returns; its reference fails when the actor is gone, for whatever reason.
+    """
+
+    def __init__(self, worker_id: str, launch: CommandLaunch, site: Site, executor: Any, slot: Slot) -> None:
+        self._launch, self._site, self._executor, self._slot = launch, site, executor, slot
+        self._relay = EventRelay(worker_id, executor, self._kill)
+        self._orders: InOrder[CommandOrder] = InOrder(self._pass_on)
+        self._place: Workplace | None = None
+        self._processes: CommandProcesses | None = None
+        self._ended = 0
+
+    def run(self) -> None:
+        """Run all processes to their ends.
+
+        Raises: FolderError if the job's folder cannot be made here, GpuNameError for a GPU that is not seen here.
+        """
+        place = self._place = Workplace(self._site, self._package_part, self._tell)
+        launch = self._placed(place)
+        names = names_on_machine(self._slot, first_environment())
+        # The processes keep the locks as well: none of them is alive when the next job gets these GPUs.
+        locks = hold(names, shared=self._slot.share < 1)
+        processes = self._processes = CommandProcesses(launch, self._emit, keep=locks)
+        self._relay.start()
+        try:
+            processes.run(ray.util.get_node_ip_address())
+            self._relay.join()
+        finally:
+            processes.kill()
+            place.close()
+            ray.actor.exit_actor()
+
+    def send(self, index: int, order: CommandOrder) -> None:
+        """Relay the `index`-th order; concurrent actor calls may arrive in any order."""
+        self._orders.put(index, order)
+
+    def _pass_on(self, order: CommandOrder) -> None:
+        if self._processes is None or self._place is None:
+            return  # nothing is sent to a worker before it has said where it is
+        if isinstance(order, Begin):
+            self._place.joins()  # other machines may have written outputs since
+        self._processes.send(order)
+
+    def _placed(self, place: Workplace) -> CommandLaunch:
+        """Return the launch with what only this machine knows."""
+        outputs = {} if place.outputs is None else {OUTPUT_DIR: str(place.outputs)}
+        given = given_by(self._slot, self._launch.env, first_environment())
+        # `python` and `torchrun` are those of the environment that this worker runs in.
+        path = os.pathsep.join([os.path.dirname(sys.executable), os.environ.get("PATH", os.defpath)])
+        env = {"PATH": path, **self._launch.env, **outputs, **given}
+        return replace(self._launch, env=env, cwd=place.cwd or self._launch.cwd)
+
+    def _package_part(self, offset: int) -> bytes:
+        try:
+            part: bytes = ray.get(self._executor.package_part.remote(offset))
+        except ray.exceptions.RayTaskError as error:
+            raise FolderError(f"the job's package cannot be had: {error.cause}") from None
+        return part
+
+    def _kill(self) -> None:
+        if self._processes is not None:
+            self._processes.kill()
+
+    def _tell(self, sentence: str) -> None:
+        self._relay.put(Said(0, f"{sentence}\n"))
+
+    def _emit(self, event: CommandEvent | Exited) -> None:
+        """Pass an event on. The end of the last process waits until outputs are kept: others go on from them."""
+        if isinstance(event, Ended):
+            self._ended += 1
+            if self._ended == self._launch.count and self._place is not None:
+                self._place.ended()
+        self._relay.put(event)

@@ -1,0 +1,1 @@
+"""Programs that never call `coadapt.prepare`: how they are started, watched, stopped and started again. No Ray."""

@@ -1,0 +1,51 @@
+"""The environment of each process of a command: torchrun's variables and ours. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ...core.doors import Processes
+from ..protocol.command_events import Begin
+from ..protocol.messages import STATUS_FILE
+
+RESTARTS = "COADAPT_RESTARTS"
+
+
+def rank_environment(
+    order: Begin, local_rank: int, local_world_size: int, processes: Processes, gpus: int
+) -> dict[str, str]:
+    """Return what tells a process which one it is.
+
+    `processes`: with one per GPU they are torchrun's own variables. With one per node it is told by torchrun's
+    PET_ variables how many processes to start, so that `torchrun train.py` is right as it stands.
+    `gpus`: of the job on this node.
+    """
+    meeting = {"MASTER_ADDR": order.master_host, "MASTER_PORT": str(order.master_port)}
+    if processes is Processes.NODE:
+        return {
+            **meeting,
+            "NODE_RANK": str(order.node_rank),
+            "NNODES": str(order.nodes),
+            "PET_NNODES": str(order.nodes),
+            "PET_NODE_RANK": str(order.node_rank),
+            "PET_NPROC_PER_NODE": str(gpus),
+            "PET_MASTER_ADDR": order.master_host,
+            "PET_MASTER_PORT": str(order.master_port),
+        }
+    return {
+        **meeting,
+        "RANK": str(order.first_rank + local_rank),
+        "WORLD_SIZE": str(order.world_size),
+        "LOCAL_RANK": str(local_rank),
+        "LOCAL_WORLD_SIZE": str(local_world_size),
+        "GROUP_RANK": str(order.node_rank),
+        "GROUP_WORLD_SIZE": str(order.nodes),
+        "ROLE_RANK": str(order.first_rank + local_rank),
+        "ROLE_WORLD_SIZE": str(order.world_size),
+    }
+
+
+def common_environment(order: Begin, status_file: str, endpoint: Mapping[str, str]) -> dict[str, str]:
+    """Return what all processes are told: earlier starts, and where they may say how far they are."""
+    told = {RESTARTS: str(order.generation - 1), **endpoint}
+    return {**told, STATUS_FILE: status_file} if status_file else told

@@ -1,0 +1,146 @@
+"""Run one program, and end with it all that it has started. This is a script of its own, which imports no other.
+
+    python command_guard.py CONTROL RESULT PROGRAM ARGUMENT…
+
+A program may start others in sessions of their own, or fork into the background. They become children of this
+process, which is their subreaper, so none of them outlives it. CONTROL is a pipe from the worker:
+`SECONDS` on a line asks for SIGTERM, and SIGKILL so many seconds later. Its end means that the worker is gone, and
+kills everything at once. One line of JSON goes to RESULT when all are gone.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+
+SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER
+LOOK_S = 0.05  # between looks at what a program has left behind
+
+
+def descendants() -> list[int]:
+    """Return all processes below this one that still run, as /proc tells."""
+    children: dict[int, list[int]] = {}
+    for name in os.listdir("/proc"):
+        if not name.isdigit():
+            continue
+        try:
+            with open(f"/proc/{name}/stat", encoding="utf-8", errors="replace") as file:
+                state, parent = file.read().rpartition(")")[2].split()[:2]
+        except (OSError, ValueError):
+            continue
+        if state not in "ZX":
+            children.setdefault(int(parent), []).append(int(name))
+    found, look = [], [os.getpid()]
+    while look:
+        below = children.get(look.pop(), [])
+        found += below
+        look += below
+    return found
+
+
+def send(pids: list[int], number: int) -> None:
+    for pid in pids:
+        with suppress(ProcessLookupError):
+            os.kill(pid, number)
+
+
+class Guard:
+    """Follow the program until everything it has started is gone."""
+
+    def __init__(self, control: int, result: int, command: list[str]) -> None:
+        self._control, self._result, self._command = control, result, command
+        self._program = 0
+        self._code: int | None = None
+        self._deadline_s: float | None = None  # of SIGKILL, once the program was told to end
+        self._told_rest = self._overdue = self._alone = False
+        self._left = 0
+        self._waiting = b""
+
+    def run(self) -> None:
+        ctypes.CDLL(None, use_errno=True).prctl(SUBREAPER, 1, 0, 0, 0)
+        wake, woken = os.pipe()
+        os.set_blocking(wake, False)
+        os.set_blocking(woken, False)
+        try:
+            program = subprocess.Popen(self._command, stdin=subprocess.DEVNULL, start_new_session=True)
+        except OSError as error:
+            self._tell({"error": f"{self._command[0]}: {error.strerror}"})
+            return
+        self._program = program.pid
+        self._tell({"pid": program.pid})
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, signal.SIG_IGN)
+        signal.signal(signal.SIGCHLD, lambda number, frame: None)
+        signal.set_wakeup_fd(woken, warn_on_full_buffer=False)
+        while True:
+            self._reap()
+            rest = descendants() if self._code is not None else [program.pid]
+            if self._code is not None and not rest:
+                break
+            self._act(rest)
+            self._wait(wake)
+        self._tell({"code": self._code, "overdue": self._overdue, "left": self._left})
+
+    def _reap(self) -> None:
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if pid == 0:
+                return
+            if pid == self._program:
+                self._code = os.waitstatus_to_exitcode(status)
+
+    def _act(self, rest: list[int]) -> None:
+        """End what is due: all after the grace time, and what the program has left behind after its end."""
+        late = self._deadline_s is not None and time.monotonic() >= self._deadline_s
+        if self._alone or late:
+            self._overdue = self._overdue or (late and not self._alone)
+            send(descendants(), signal.SIGKILL)
+        elif self._code is not None and self._deadline_s is None:
+            self._left = max(self._left, len(rest))
+            send(rest, signal.SIGKILL)
+        elif self._code is not None and not self._told_rest:
+            # A shell ends without its children, which may want to save as well.
+            self._told_rest = True
+            send(rest, signal.SIGTERM)
+
+    def _wait(self, wake: int) -> None:
+        """Wait for the end of a child, a word of the worker, or the next moment to look."""
+        timeout = None if self._deadline_s is None else max(self._deadline_s - time.monotonic(), 0.0)
+        if self._code is not None or self._alone or timeout == 0.0:
+            timeout = LOOK_S if not timeout else min(timeout, LOOK_S)
+        watched = [wake] if self._alone else [wake, self._control]
+        ready, _, _ = select.select(watched, [], [], timeout)
+        if wake in ready:
+            os.read(wake, 4096)
+        if self._control in ready:
+            self._listen()
+
+    def _listen(self) -> None:
+        data = os.read(self._control, 4096)
+        if not data:
+            self._alone = True
+            return
+        *lines, self._waiting = (self._waiting + data).split(b"\n")
+        for line in lines:
+            deadline_s = time.monotonic() + float(line)
+            if self._deadline_s is None and self._code is None:
+                send([self._program], signal.SIGTERM)  # it tells its own children as it likes
+            self._deadline_s = deadline_s if self._deadline_s is None else min(self._deadline_s, deadline_s)
+
+    def _tell(self, told: dict[str, object]) -> None:
+        with suppress(OSError):  # the worker is gone
+            os.write(self._result, (json.dumps(told) + "\n").encode())
+
+
+if __name__ == "__main__":
+    Guard(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3:]).run()

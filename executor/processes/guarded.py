@@ -1,0 +1,124 @@
+"""Start one program behind a guard, and follow it: its output, how it ended, and what it left behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from .output_reader import read_output
+
+_GUARD = str(Path(__file__).with_name("command_guard.py"))
+DRAIN_S = 2.0  # after the end, to read what is still in the pipe
+
+
+class NotStarted(RuntimeError):
+    """The program could not be started; one sentence."""
+
+
+@dataclass(frozen=True)
+class HowItEnded:
+    """`code` < 0: killed by signal -code. `overdue`: it went on after SIGTERM. `left`: processes left behind."""
+
+    code: int
+    overdue: bool = False
+    left: int = 0
+
+
+class GuardedProgram:
+    """One program, from its start until all that it has started is gone.
+
+    It ends with this process, however that ends. `keep` are file descriptors that stay open until then, such as
+    locks of GPUs. Raises: NotStarted.
+    """
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        env: Mapping[str, str],
+        cwd: str | None,
+        said: Callable[[str], None],
+        keep: Sequence[int] = (),
+    ) -> None:
+        control, self._control = os.pipe()
+        result, told = os.pipe()
+        output, written = os.pipe()
+        try:
+            self._guard = subprocess.Popen(
+                [sys.executable, "-I", "-S", _GUARD, str(control), str(told), *command],
+                env=dict(env),
+                cwd=cwd,
+                pass_fds=(control, told, *keep),
+                stdin=subprocess.DEVNULL,
+                stdout=written,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        except OSError as error:
+            for one in (self._control, result, output):
+                os.close(one)
+            raise NotStarted(f"{command[0]} could not be started: {error}") from error
+        finally:
+            for one in (control, told, written):
+                os.close(one)
+        self._lock = threading.Lock()
+        self._result = os.fdopen(result)
+        self._reader = threading.Thread(target=self._read, args=(output, said), daemon=True)
+        self._reader.start()
+        answer = self._answer()
+        if "pid" not in answer:
+            self.wait()
+            raise NotStarted(f"command: {answer.get('error', 'it could not be started')}")
+        self.pid = int(answer["pid"])
+
+    def terminate(self, grace_s: float) -> None:
+        """Ask it to end, and kill what is left after `grace_s` seconds."""
+        self._order(f"{grace_s!r}\n".encode())
+
+    def kill(self) -> None:
+        """End it and all that it has started, now."""
+        with self._lock:
+            if self._control >= 0:
+                os.close(self._control)
+                self._control = -1
+
+    def pause(self, *, on: bool) -> None:
+        """Stop its processes from outside, or let them go on."""
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.pid, signal.SIGSTOP if on else signal.SIGCONT)
+
+    def wait(self) -> HowItEnded:
+        """Wait until all are gone and all output is read."""
+        answer = self._answer()
+        code = self._guard.wait()
+        self._reader.join(DRAIN_S)
+        self._result.close()
+        self.kill()
+        if "code" in answer:
+            return HowItEnded(int(answer["code"]), bool(answer["overdue"]), int(answer["left"]))
+        return HowItEnded(code or -signal.SIGKILL)
+
+    def _answer(self) -> dict[str, Any]:
+        try:
+            answer: dict[str, Any] = json.loads(self._result.readline())
+        except ValueError:  # the guard was killed
+            return {}
+        return answer
+
+    def _order(self, data: bytes) -> None:
+        with self._lock, suppress(OSError):
+            if self._control >= 0:
+                os.write(self._control, data)
+
+    @staticmethod
+    def _read(output: int, said: Callable[[str], None]) -> None:
+        with os.fdopen(output, "rb") as stream:
+            read_output(stream, said)

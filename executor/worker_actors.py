@@ -1,0 +1,97 @@
+"""The Ray actors of a job's workers: how they are made, told things, ended, and how they are known to be gone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from functools import cache
+from typing import Any
+
+import ray
+from ray.exceptions import ActorUnavailableError, OutOfMemoryError, RuntimeEnvSetupError
+from ray.util.placement_group import PlacementGroup
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy, PlacementGroupSchedulingStrategy
+
+from ..core.slot import Slot
+from .files.job_folder import FolderError
+from .gpu_names import GpuNameError
+from .protocol.worker_events import Gone
+
+
+class WorkerActors:
+    """Keep one actor per worker of a job. `ended` is called from a thread of Ray when one is gone."""
+
+    def __init__(self, job_id: str, pip: Sequence[str], ended: Callable[[str, Gone], None]) -> None:
+        self._job_id, self._ended = job_id, ended
+        self._runtime_env: dict[str, Any] = {"pip": list(pip)} if pip else {}
+        self._actors: dict[str, Any] = {}
+        self._sent: dict[str, int] = {}
+
+    def __contains__(self, worker: str) -> bool:
+        return worker in self._actors
+
+    def start(self, worker: str, kind: type, slot: Slot, *args: Any) -> None:
+        """Make an actor of a worker class in a slot, and have it run; `args` follow the worker's id."""
+        actor: Any = (
+            actor_class(kind)
+            .options(
+                name=f"{self._job_id}/{worker}",
+                # The whole node is leased, and the scheduler says who has what of it.
+                num_gpus=0,
+                num_cpus=0,
+                max_concurrency=2,  # `run` and, beside it, one `send`
+                max_restarts=0,
+                runtime_env=self._runtime_env,
+                scheduling_strategy=_inside(slot),
+            )
+            .remote(worker, *args)
+        )
+        self._actors[worker] = actor
+        self._sent[worker] = 0
+        actor.run.remote().future().add_done_callback(lambda done: self._on_end(worker, done))
+
+    def send(self, worker: str, command: Any) -> None:
+        self._actors[worker].send.remote(self._sent[worker], command)
+        self._sent[worker] += 1
+
+    def kill(self, worker: str) -> None:
+        if (actor := self._actors.get(worker)) is not None:  # else it is gone already
+            ray.kill(actor, no_restart=True)
+
+    def forget(self, worker: str) -> None:
+        self._actors.pop(worker, None)
+
+    def _on_end(self, worker: str, done: Future[None]) -> None:
+        self._ended(worker, gone(done.exception()))
+
+
+@cache
+def actor_class(kind: type) -> Any:
+    """Return a worker class as a Ray actor class, made once so that Ray sends its code once."""
+    return ray.remote(kind)
+
+
+def gone(error: BaseException | None) -> Gone:
+    """Return why a worker actor has ended, in words for the job's owner."""
+    lines = [line.strip() for line in str(error or "").splitlines() if line.strip()]
+    if isinstance(error, RuntimeEnvSetupError):
+        # Of pip's pages of output, its first error says what is wrong.
+        said = next((line for line in lines if line.startswith("ERROR: ")), lines[-1])
+        return Gone(f"could not set up its environment: {said.removeprefix('ERROR: ')}", setup_failed=True)
+    cause = getattr(error, "cause", None)
+    if isinstance(cause, GpuNameError):
+        return Gone(f"could not be given its GPUs: {cause}")
+    if isinstance(cause, FolderError):
+        return Gone(f"could not set up its folder: {cause}", setup_failed=True)
+    if isinstance(error, ActorUnavailableError):
+        return Gone("was lost: it no longer answers")
+    reason = f"was lost with its worker ({lines[0]})" if lines else "was lost with its worker"
+    return Gone(reason, out_of_memory=isinstance(error, OutOfMemoryError))
+
+
+def _inside(slot: Slot) -> PlacementGroupSchedulingStrategy | NodeAffinitySchedulingStrategy:
+    """Return the strategy that puts a worker inside the node's lease, or without one on the node."""
+    if not slot.lease_id:
+        return NodeAffinitySchedulingStrategy(slot.node_id, soft=False)
+    lease = PlacementGroup(ray.PlacementGroupID(bytes.fromhex(slot.lease_id)))
+    return PlacementGroupSchedulingStrategy(lease, placement_group_bundle_index=0)

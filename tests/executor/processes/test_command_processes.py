@@ -1,0 +1,138 @@
+"""The processes of a command on one node are started together, followed, and say how far they are."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from coadapt.core.doors import Processes
+from coadapt.executor.processes.command_processes import CommandLaunch, CommandProcesses
+from coadapt.executor.protocol.command_events import Begin, Begun, Ended, Located, Refused, Said, Status, Terminate
+from coadapt.executor.protocol.worker_events import Exited
+
+BEGIN = Begin(1, 0, 2, 0, 1, "127.0.0.1", 29_500)
+
+
+class Node:
+    """One node whose worker is this process."""
+
+    def __init__(self, launch: CommandLaunch) -> None:
+        self.events: list[object] = []
+        self._more = threading.Condition()
+        self.processes = CommandProcesses(launch, self._emit)
+        self._thread = threading.Thread(target=self.processes.run, args=("127.0.0.1",), daemon=True)
+        self._thread.start()
+
+    def _emit(self, event: object) -> None:
+        with self._more:
+            self.events.append(event)
+            self._more.notify_all()
+
+    def until(self, seen: Callable[[object], bool]) -> object:
+        """Wait for an event and return it."""
+        with self._more:
+            assert self._more.wait_for(lambda: any(map(seen, self.events)), 30)
+            return next(event for event in self.events if seen(event))
+
+    def ended(self) -> list[Ended]:
+        self._thread.join(30)
+        assert self.events[-1] == Exited(0)
+        return sorted(self.of(Ended), key=lambda event: event.rank)
+
+    def of(self, kind: type) -> list:
+        return [event for event in self.events if isinstance(event, kind)]
+
+    def output(self, rank: int = 0) -> str:
+        return "".join(event.text for event in self.of(Said) if event.rank == rank)
+
+
+def python(code: str, count: int = 1, **fields: object) -> CommandLaunch:
+    return CommandLaunch("a-1", (sys.executable, "-c", code), Processes.GPU, count, count, **fields)
+
+
+def node(launch: CommandLaunch) -> Node:
+    made = Node(launch)
+    made.processes.send(BEGIN)
+    return made
+
+
+def test_every_rank_runs_and_is_told_which_it_is() -> None:
+    say = "from os import environ as e; print(e['RANK'], e['LOCAL_RANK'], e['WORLD_SIZE'], e['X'])"
+    made = node(python(say, 2, env={"X": "given"}))
+    assert made.ended() == [Ended(0, 0), Ended(1, 0)]
+    assert (made.output(0), made.output(1)) == ("0 0 2 given\n", "1 1 2 given\n")
+    assert isinstance(made.events[0], Located)
+    (begun,) = made.of(Begun)
+    assert len(begun.pids) == 2
+
+
+def test_an_error_comes_with_what_the_output_says_of_it() -> None:
+    made = node(python("raise ValueError('no such column')"))
+    (ended,) = made.ended()
+    assert (ended.code, ended.summary) == (1, "ValueError: no such column")
+    assert ended.traceback.startswith("Traceback")
+
+
+def test_a_program_that_is_not_there_ends_its_rank_with_the_reason() -> None:
+    made = node(CommandLaunch("a-1", ("no-such-program",), Processes.NODE, 1, 1))
+    assert made.ended() == [Ended(0, 127, "command: no-such-program: No such file or directory")]
+
+
+def test_nothing_runs_on_a_node_that_is_told_to_end_before_it_has_begun() -> None:
+    made = Node(python("print('ran')"))
+    made.processes.send(Terminate(1.0))
+    assert made.ended() == []
+    assert made.output() == ""
+
+
+def test_all_ranks_are_told_to_end() -> None:
+    wait = "import time; print('begun', flush=True); time.sleep(60)"
+    made = node(python(wait, 2))
+    for rank in (0, 1):
+        made.until(lambda event, rank=rank: isinstance(event, Said) and event.rank == rank)
+    made.processes.send(Terminate(20.0))
+    assert [(event.code, event.overdue) for event in made.ended()] == [(-15, False), (-15, False)]
+
+
+REPORT = "import coadapt; coadapt.report(step=3, steps=12, loss=0.5)"
+POST = """
+import json, os, urllib.request
+status = {"trainerStatus": {"progressPercentage": 25, "metrics": [{"name": "loss", "value": "0.5"}]}}
+url = os.environ["KUBEFLOW_TRAINER_SERVER_URL"]
+request = urllib.request.Request(url, json.dumps(status).encode(), method="POST")
+request.add_header("Authorization", "Bearer " + open(os.environ["KUBEFLOW_TRAINER_SERVER_TOKEN"]).read())
+urllib.request.urlopen(request).read()
+"""
+FILE = """open('log.jsonl', 'a').write('{"step": 3, "steps": 12, "loss": 0.5}' + chr(10))"""
+LOG = "print('step 3 of 12, loss 0.5')"
+
+
+@pytest.mark.parametrize("says", [REPORT, POST, FILE, LOG], ids=["coadapt.report", "trainer", "file", "log"])
+def test_how_far_a_program_is_comes_from_whatever_it_says_so_by(says: str, tmp_path: Path) -> None:
+    pattern = r"step (?P<step>\d+) of (?P<of>\d+), loss (?P<loss>[\d.]+)"
+    (tmp_path / "log.jsonl").write_text('{"step": 1}\n')  # of an earlier start
+    made = node(python(says, cwd=str(tmp_path), status_file="log.jsonl", pattern=pattern))
+    assert [ended.code for ended in made.ended()] == [0], made.output()
+    (status,) = made.of(Status)
+    assert (status.fraction, status.metrics) == (0.25, {"loss": 0.5})
+
+
+def test_once_a_program_reports_its_output_is_not_read_for_that_any_more() -> None:
+    made = node(
+        python(f"{REPORT}\nimport time\ntime.sleep(1.5)\nprint('step 9 of 12')", pattern=r"step (?P<step>\d+)")
+    )
+    made.ended()
+    assert [status.step for status in made.of(Status)] == [3]
+
+
+def test_a_torn_status_or_one_of_another_job_is_told_and_left_out(tmp_path: Path) -> None:
+    lines = """open('log.jsonl', 'w').write('{"step": 3\\n{"job_id": "b-2", "step": 9}\\n{"step": 4}\\n')"""
+    made = node(python(lines, cwd=str(tmp_path), status_file="log.jsonl"))
+    made.ended()
+    assert [status.step for status in made.of(Status)] == [4]
+    torn, foreign = (event.sentence for event in made.of(Refused))
+    assert torn.startswith("status: '{\"step\": 3' is no line of JSON")
+    assert foreign == "status: it is of job b-2, and this is a-1; it was left out"

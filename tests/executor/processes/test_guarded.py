@@ -1,0 +1,104 @@
+"""A guarded program ends with all that it has started, however it or its worker ends."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+from coadapt.executor.processes.guarded import GuardedProgram, HowItEnded, NotStarted
+
+LEAVES = (
+    "import os, sys, time\nif os.fork() == 0:\n    os.setsid()\n    os.execvp('sleep', ['sleep', sys.argv[1]])\n"
+)
+
+
+def started(*command: str, **env: str) -> tuple[GuardedProgram, list[str], threading.Event]:
+    """Start a program; the event is set when it has written its first output."""
+    said: list[str] = []
+    spoke = threading.Event()
+
+    def pass_on(text: str) -> None:
+        said.append(text)
+        spoke.set()
+
+    return GuardedProgram(command, {**os.environ, **env}, None, pass_on), said, spoke
+
+
+def running(mark: str) -> list[int]:
+    """Return processes with an argument, other than those that have ended."""
+    found = subprocess.run(["pgrep", "-x", "-f", f"sleep {mark}"], capture_output=True, text=True, check=False)
+    pids = [int(pid) for pid in found.stdout.split()]
+    return [pid for pid in pids if "Z" not in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]]
+
+
+@pytest.mark.parametrize(("command", "code"), [("exit 0", 0), ("exit 7", 7), ("kill -SEGV $$", -signal.SIGSEGV)])
+def test_the_status_of_a_program_is_known(command: str, code: int) -> None:
+    program, said, _ = started("sh", "-c", f"echo begun; {command}")
+    assert program.wait() == HowItEnded(code)
+    assert "".join(said) == "begun\n"
+
+
+def test_a_program_that_is_not_there_is_told_in_one_sentence() -> None:
+    with pytest.raises(NotStarted, match=r"^command: no-such-program: No such file or directory$"):
+        started("no-such-program")
+
+
+def test_a_program_that_ends_on_sigterm_has_its_grace_to_save() -> None:
+    save = "import signal, sys, time\n"
+    save += "signal.signal(15, lambda *a: (print('saved', flush=True), sys.exit(3)))\n"
+    save += "print('begun', flush=True)\ntime.sleep(60)"
+    program, said, spoke = started(sys.executable, "-c", save)
+    spoke.wait(20)
+    program.terminate(20)
+    assert program.wait() == HowItEnded(3)
+    assert "".join(said) == "begun\nsaved\n"
+
+
+def test_a_program_that_ignores_sigterm_is_killed_after_its_grace() -> None:
+    program, _, spoke = started("sh", "-c", "trap '' TERM; echo begun; while true; do sleep 0.1; done")
+    spoke.wait(20)
+    program.terminate(0.3)
+    assert program.wait() == HowItEnded(-signal.SIGKILL, overdue=True)
+
+
+def test_the_children_of_a_shell_are_asked_to_end_as_well() -> None:
+    child = (
+        "import signal, sys, time\nsignal.signal(15, lambda *a: (print('child saved', flush=True), sys.exit(0)))\n"
+    )
+    child += "print('begun', flush=True)\ntime.sleep(60)"
+    program, said, spoke = started("bash", "-c", f'"{sys.executable}" -c "$CHILD"; echo never', CHILD=child)
+    spoke.wait(20)
+    program.terminate(20)
+    assert program.wait() == HowItEnded(-signal.SIGTERM)
+    assert "".join(said) == "begun\nchild saved\n"
+
+
+def test_what_a_program_leaves_in_the_background_is_ended_and_counted() -> None:
+    program, _, _ = started(sys.executable, "-c", LEAVES, "86411")
+    assert program.wait() == HowItEnded(0, left=1)
+    assert running("86411") == []
+
+
+def test_processes_end_with_a_worker_that_is_killed() -> None:
+    worker = """
+import os, threading
+from coadapt.executor.processes.guarded import GuardedProgram
+command = ["sh", "-c", "echo begun; setsid sleep 86412 & sleep 86413"]
+program = GuardedProgram(command, dict(os.environ), None, print)
+print(program._guard.pid, flush=True)
+threading.Event().wait()
+"""
+    process = subprocess.Popen([sys.executable, "-c", worker], stdout=subprocess.PIPE, text=True)
+    lines = [process.stdout.readline(), process.stdout.readline(), process.stdout.readline()]
+    guard = next(int(line) for line in lines if line.strip().isdigit())
+    process.kill()
+    process.wait()
+    end = os.pidfd_open(guard)
+    assert select.select([end], [], [], 20)[0], "the guard goes once all are gone"
+    assert running("86412") == running("86413") == []
