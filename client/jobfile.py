@@ -22,6 +22,7 @@ from pydantic import BaseModel, ValidationError
 from ..core import safe_yaml
 from ..core.cluster import Cluster
 from ..core.emulated_nodes import PACE_PROFILES
+from ..core.doors import NO_PROGRAM
 from ..core.job import JobSpec
 from ..core.refused_values import accepted, choices, one_line, shown
 
@@ -84,7 +85,10 @@ def from_mapping(values: Mapping[str, Any], source: str = "job") -> JobSpec:
     try:
         spec = JobSpec.model_validate(dict(values))
     except ValidationError as error:
-        raise JobFileError(source, _sentences(error, values)) from None
+        told = _sentences(error, values)
+        if not {"script", "command"} & set(values) and not any(one.startswith("script:") for one in told):
+            told.append(f"script: missing; {NO_PROGRAM}")
+        raise JobFileError(source, told) from None
     problems = _unknown_pace(spec)
     if problems:
         raise JobFileError(source, problems)

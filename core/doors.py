@@ -8,12 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .training_config import Adaptivity, TrainingConfig
-
-if TYPE_CHECKING:
-    from .job import JobSpec
 
 
 class Door(StrEnum):
@@ -31,6 +28,7 @@ class Processes(StrEnum):
     NODE = "node"  # one, which sees all GPUs of the job there
 
 
+NO_PROGRAM = "give either script, a Python file, or command, a program with its arguments"
 # What `training` may say where the program's own loop trains; the rest needs `coadapt.prepare`.
 _OF_ALL_DOORS = ("initial_batch_size", "report_interval_s")
 _ADAPTIVITY = {Door.PLAIN: Adaptivity.RIGID, Door.RESTARTING: Adaptivity.STRONG_SCALING}
@@ -83,10 +81,10 @@ def _all_sizes(sizes: Any) -> list[int] | None:
     return every if every and all(isinstance(n, int) for n in every) else None
 
 
-def check(spec: JobSpec) -> None:
-    """Refuse what the job's door has no use for. Raises: ValueError, one sentence."""
+def check(spec: Any) -> None:
+    """Refuse what the door of a `JobSpec` has no use for. Raises: ValueError, one sentence."""
     if bool(spec.script) == bool(spec.command):
-        raise ValueError("script: give either script, a Python file, or command, a program with its arguments")
+        raise ValueError(f"script: {NO_PROGRAM}")
     if spec.command and spec.args:
         raise ValueError("args: they are of a script; a command holds its own arguments")
     if spec.sizes is not None and not spec.elastic:
@@ -103,7 +101,7 @@ def check(spec: JobSpec) -> None:
         _check_sizes(spec)
 
 
-def _check_native(spec: JobSpec) -> None:
+def _check_native(spec: Any) -> None:
     if spec.command:
         raise ValueError("command: an elastic command names its sizes, as sizes: [1, 2, 4]; else elastic is false")
     for field in ("processes", "restartable", "progress"):
@@ -111,7 +109,7 @@ def _check_native(spec: JobSpec) -> None:
             raise ValueError(f"{field}: only a job with elastic: false, or with sizes, has it")
 
 
-def _check_training(spec: JobSpec) -> None:
+def _check_training(spec: Any) -> None:
     usual = TrainingConfig(adaptivity=_ADAPTIVITY[spec.door])
     for field in TrainingConfig.model_fields:
         if field not in _OF_ALL_DOORS and getattr(spec.training, field) != getattr(usual, field):
@@ -121,7 +119,7 @@ def _check_training(spec: JobSpec) -> None:
             )
 
 
-def _check_plain(spec: JobSpec) -> None:
+def _check_plain(spec: Any) -> None:
     resources = spec.resources
     for field in ("min_gpus", "max_gpus"):
         if getattr(resources, field) != type(resources).model_fields[field].default:
@@ -130,7 +128,7 @@ def _check_plain(spec: JobSpec) -> None:
         raise ValueError("preemptible: a job with elastic: false is moved only if it says restartable: true")
 
 
-def _check_sizes(spec: JobSpec) -> None:
+def _check_sizes(spec: Any) -> None:
     if spec.restartable:
         raise ValueError("restartable: a job with sizes is started again at other sizes anyway")
     named = spec.resources.gpu_types
@@ -146,13 +144,13 @@ def _check_sizes(spec: JobSpec) -> None:
         )
 
 
-def processes_of(spec: JobSpec) -> Processes:
+def processes_of(spec: Any) -> Processes:
     """Return how many processes of a command start on a node: what the file says, or else by its first words.
 
     A Python program gets one per GPU. A starter such as torchrun, a shell and any other program get one per node.
     """
     if spec.processes is not None:
-        return spec.processes
+        return Processes(spec.processes)
     if spec.script:
         return Processes.GPU
     words = spec.command

@@ -93,7 +93,7 @@ class ProgressSource(_Strict):
     """Where a program says how far it is, besides `coadapt.report` and the trainer's own status."""
 
     file: Text | None = None
-    """A file of JSON lines below the working folder or output folder, such as log.jsonl."""
+    """A file of JSON lines, below the working folder, such as log.jsonl."""
     pattern: Text | None = None
     """A regular expression for lines of the output, with groups named step, of, epoch, epochs or by a metric."""
     total_steps: Positive | None = None

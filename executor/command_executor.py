@@ -29,8 +29,8 @@ from .commands.reconciler import CommandReconciler
 from .executor_job import ExecutorStatus
 from .files.job_log import JobLog
 from .files.site import Site
-from .processes.command_processes import CommandLaunch
 from .processes.template_wire import ONE_THREAD
+from .programs.command_processes import CommandLaunch
 from .protocol.command_events import CommandEvent, Refused, Said, Status
 from .protocol.job_events import JobFinished, ProfileFinished, Released, Reported
 from .protocol.messages import DEVICES, GPU_TYPE, JOB_ID, NODE_ID

@@ -17,7 +17,7 @@ from .files.workplace import Workplace
 from .gpu_locks import hold
 from .gpu_names import first_environment, given_by, names_on_machine
 from .in_order import InOrder
-from .processes.command_processes import CommandLaunch, CommandProcesses
+from .programs.command_processes import CommandLaunch, CommandProcesses
 from .protocol.command_events import Begin, CommandEvent, CommandOrder, Ended, Said
 from .protocol.messages import OUTPUT_DIR
 from .protocol.worker_events import Exited

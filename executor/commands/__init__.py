@@ -1,1 +1,1 @@
-"""Programs that never call `coadapt.prepare`: how they are started, watched, stopped and started again. No Ray."""
+"""What happens to a job whose program never calls `coadapt.prepare`: starts, stops, errors and speed. Pure."""

@@ -24,6 +24,8 @@ ROOMS: dict[str, set[str]] = {
     "executor/processes": {"executor/protocol", "executor/training"},
     "executor/rehearsal": {"core", "executor/protocol", "executor/training"},
     "executor/reconciling": {"core", "estimators", "executor/protocol"},
+    "executor/programs": {"core", "executor/protocol", "executor/processes"},
+    "executor/commands": {"core", "executor/protocol", "executor/reconciling"},
     "executor": {
         "core",
         "estimators",
@@ -31,6 +33,8 @@ ROOMS: dict[str, set[str]] = {
         "executor/files",
         "executor/processes",
         "executor/reconciling",
+        "executor/programs",
+        "executor/commands",
     },
     "scheduler": {"core", "estimators", "policies", "executor"},
     "simulator": {"core", "estimators", "optimizer", "policies"},
@@ -56,6 +60,8 @@ WITHOUT: dict[str, set[str]] = {
     "executor/training": {"ray", "sqlite3"},
     "executor/files": {"ray", "torch", "numba", "sqlite3"},
     "executor/reconciling": {"ray", "torch", "sqlite3", "threading", "time"},
+    "executor/programs": {"ray", "torch", "numba", "sqlite3"},
+    "executor/commands": {"ray", "torch", "sqlite3", "threading", "time"},
     "client": {"torch", "numba", "sqlite3"},
 }
 # `warm_up` measures how long compiling takes, which is no part of a round.

@@ -11,7 +11,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from coadapt.executor.processes.guarded import GuardedProgram, HowItEnded, NotStarted
+from coadapt.executor.programs.guarded import GuardedProgram, HowItEnded, NotStarted
 
 LEAVES = (
     "import os, sys, time\nif os.fork() == 0:\n    os.setsid()\n    os.execvp('sleep', ['sleep', sys.argv[1]])\n"
@@ -88,7 +88,7 @@ def test_what_a_program_leaves_in_the_background_is_ended_and_counted() -> None:
 def test_processes_end_with_a_worker_that_is_killed() -> None:
     worker = """
 import os, threading
-from coadapt.executor.processes.guarded import GuardedProgram
+from coadapt.executor.programs.guarded import GuardedProgram
 command = ["sh", "-c", "echo begun; setsid sleep 86412 & sleep 86413"]
 program = GuardedProgram(command, dict(os.environ), None, print)
 print(program._guard.pid, flush=True)

@@ -14,9 +14,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ...core.doors import Processes
-from ..commands.environment import common_environment, rank_environment
-from ..commands.errors import summary_of_end
-from ..commands.status_lines import LogPattern
 from ..protocol.command_events import (
     Begin,
     Begun,
@@ -28,7 +25,10 @@ from ..protocol.command_events import (
     Terminate,
 )
 from ..protocol.worker_events import Exited
+from .environment import common_environment, rank_environment
+from .errors import summary_of_end
 from .guarded import GuardedProgram, NotStarted
+from .status_lines import LogPattern
 from .status_sources import StatusSources
 
 LAST_CHARACTERS = 16_384  # of output, searched for the error that ended a process

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from coadapt.executor.commands.errors import error_in, summary_of_end
+from coadapt.executor.programs.errors import error_in, summary_of_end
 
 PLAIN = """step 1
 Traceback (most recent call last):

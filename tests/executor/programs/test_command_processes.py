@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from coadapt.core.doors import Processes
-from coadapt.executor.processes.command_processes import CommandLaunch, CommandProcesses
+from coadapt.executor.programs.command_processes import CommandLaunch, CommandProcesses
 from coadapt.executor.protocol.command_events import Begin, Begun, Ended, Located, Refused, Said, Status, Terminate
 from coadapt.executor.protocol.worker_events import Exited
 

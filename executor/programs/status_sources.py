@@ -13,8 +13,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-from ..commands.status_lines import StatusError, status_in_line, status_of
 from ..protocol.command_events import CommandEvent, Refused, Status
+from .status_lines import StatusError, status_in_line, status_of
 
 LOOK_S = 0.25  # between looks at files
 MOST_BYTES = 1 << 20  # of a posted status

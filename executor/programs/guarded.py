@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .output_reader import read_output
+from ..processes.output_reader import read_output
 
 _GUARD = str(Path(__file__).with_name("command_guard.py"))
 DRAIN_S = 2.0  # after the end, to read what is still in the pipe

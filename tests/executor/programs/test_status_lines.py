@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from coadapt.executor.commands.status_lines import LogPattern, StatusError, status_in_line, status_of
+from coadapt.executor.programs.status_lines import LogPattern, StatusError, status_in_line, status_of
 from coadapt.executor.protocol.command_events import Status
 
 

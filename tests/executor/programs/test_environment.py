@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from coadapt.core.doors import Processes
-from coadapt.executor.commands.environment import RESTARTS, common_environment, rank_environment
+from coadapt.executor.programs.environment import RESTARTS, common_environment, rank_environment
 from coadapt.executor.protocol.command_events import Begin
 from coadapt.executor.protocol.messages import STATUS_FILE
 
