@@ -21,8 +21,8 @@ from pydantic import BaseModel, ValidationError
 
 from ..core import safe_yaml
 from ..core.cluster import Cluster
-from ..core.emulated_nodes import PACE_PROFILES
 from ..core.doors import NO_PROGRAM
+from ..core.emulated_nodes import PACE_PROFILES
 from ..core.job import JobSpec
 from ..core.refused_values import accepted, choices, one_line, shown
 
