@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..core.doors import Door
 from ..core.refused_values import refused
 from .exit_codes import AmbiguousJob, Exit, Interrupted, JobNotFound, code_of
 
@@ -243,7 +242,7 @@ def submit(
     if not anyway:
         nodes = _nodes(client)
         _refuse(jobs, [jobfile.misfits(spec, nodes) for spec in specs])
-    for spec in (spec for spec in specs if spec.door is Door.NATIVE):
+    for spec in (spec for spec in specs if spec.door == "native"):
         for decision in unshared_decisions(Path(spec.working_dir) / spec.script):
             _note(spec.name, f"{spec.script}, {decision}")
     ids = client.submit_all(specs, tell=_note)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+import shlex
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console, Group, RenderableType
 from rich.progress_bar import ProgressBar
@@ -259,7 +260,7 @@ def details(job: JobDetails) -> RenderableType:
     rows: list[tuple[str, str]] = [
         ("job", job["id"]),
         ("status", _status(job)),
-        ("script", " ".join([job["spec"]["script"], *job["spec"].get("args", [])])),
+        *_program(job["spec"]),
         ("GPUs", where(job) + (f" on {', '.join(_on_nodes(job))}" if job["nodes"] else "")),
         ("batch size", _batch(job)),
         (
@@ -290,6 +291,26 @@ def details(job: JobDetails) -> RenderableType:
     if job.get("traceback"):
         parts += [Text("\ntraceback of the script's last error", "bold"), Text(job["traceback"])]
     return Group(*parts)
+
+
+def _program(spec: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return what the job runs, and by which door it came where it is not the native one."""
+    if (command := spec.get("command")) and not spec.get("script"):
+        rows = [("command", printable(" ".join(map(_quoted, command))))]
+    else:
+        rows = [("script", printable(" ".join([spec["script"], *spec.get("args", [])])))]
+    sizes = spec.get("sizes")
+    if sizes is not None:
+        by_type = sizes.items() if isinstance(sizes, Mapping) else [("", sizes)]
+        told = "; ".join(f"{t} {', '.join(map(str, counts))}".strip() for t, counts in by_type)
+        rows.append(("door", f"restarting, at sizes {told}"))
+    elif spec.get("elastic") is False:
+        rows.append(("door", "plain, at a fixed size"))
+    return rows
+
+
+def _quoted(word: str) -> str:
+    return shlex.quote(word) if len(word) < 60 else f"{word[:57]}…"
 
 
 def _status(job: JobRow) -> str:

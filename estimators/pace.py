@@ -50,7 +50,7 @@ class Pace:
         """Return the pace of a GPU type. Raises ValueError for one that `pace_profiles.json` does not have."""
         if not time_scale > 0:
             raise ValueError(f"emulation.time_scale: {time_scale} is not more than 0")
-        profiles = _profiles()
+        profiles = measured_profiles()
         if profile not in profiles:
             raise ValueError(f"emulation.profile: {profile!r} is unknown; there are {_names(profiles)}")
         by_type = profiles[profile]
@@ -88,14 +88,15 @@ class Pace:
 
 def gpu_types(profile: str) -> list[str]:
     """Return the GPU types a profile knows; raises ValueError for an unknown profile."""
-    profiles = _profiles()
+    profiles = measured_profiles()
     if profile not in profiles:
         raise ValueError(f"emulation.profile: {profile!r} is unknown; there are {_names(profiles)}")
     return sorted(profiles[profile])
 
 
 @cache
-def _profiles() -> dict[str, dict[str, Any]]:
+def measured_profiles() -> dict[str, dict[str, Any]]:
+    """Return what was measured, by model and GPU type."""
     return json.loads(PACE_PROFILES.read_text())["profiles"]
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
+from ..core.doors import Door
 from ..estimators.goodput import JobModel
+from ..estimators.guessed_types import with_guesses
 from ..estimators.measurements import Measurements
 from .executors import gpus_per_replica
 from .record import JobRecord
@@ -50,6 +52,8 @@ class ModelCache:
             model = _with_new_noise(known, measured, types) or measured.job_model(
                 job.spec.training, gpus_per_replica(job.spec, types), job.spec.fewest_replicas
             )
+            if model is not None and job.spec.door is Door.RESTARTING:
+                model = with_guesses(model, [t for t in types if job.spec.gpus_per_replica(t) is not None])
         except (ValueError, ArithmeticError, KeyError) as error:
             failed(job.id, error)
             model = None

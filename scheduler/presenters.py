@@ -8,6 +8,7 @@ from typing import Any
 
 from ..core.cluster import Cluster, Node
 from ..core.decisions import WaitReason
+from ..core.doors import Door
 from ..core.events import shown_kind
 from ..core.job import Phase
 from ..core.json_numbers import plain
@@ -44,7 +45,7 @@ def job_row(job: JobRecord, waits: WaitReason | None = None, cluster: Cluster | 
     """Return one line of `coadapt list`. `waits`: of `wait_reason`. `cluster`: None if it is not known."""
     shown = job.group or job.target or tuple(run.slot for run in job.profiles if run.active and run.slot)
     types = {slot.gpu_type for slot in shown} if job.active else set()
-    report = job.report
+    report, native = job.report, job.spec.door is Door.NATIVE
     return JobRow(
         id=job.id,
         name=job.spec.name,
@@ -56,11 +57,11 @@ def job_row(job: JobRecord, waits: WaitReason | None = None, cluster: Cluster | 
         gpus=sum(slot.gpus for slot in shown) if job.active else 0,
         nodes=sorted({slot.node_id for slot in shown}) if job.active else [],
         emulated=any(slot.emulated for slot in shown),
-        batch_size=report.get("batch_size"),
-        local_bsz=report.get("local_bsz"),
+        batch_size=report.get("batch_size") or None,  # a command may tell none
+        local_bsz=report.get("local_bsz") or None,
         accumulation=report.get("accumulation"),
-        lr=report.get("lr"),
-        gain=report.get("gain"),
+        lr=report.get("lr") if native else report.get("lr") or None,
+        gain=report.get("gain") if native else None,
         epoch=report.get("epoch"),
         epochs=report.get("epochs"),
         fraction=_fraction(job),
