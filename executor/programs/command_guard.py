@@ -3,7 +3,8 @@
     python command_guard.py CONTROL RESULT PROGRAM ARGUMENT…
 
 A program may start others in sessions of their own, or fork into the background. They become children of this
-process, which is their subreaper, so none of them outlives it. CONTROL is a pipe from the worker:
+process, which is their subreaper, so none of them outlives it. Whoever ends the worker ends its children as well,
+so this process is none of them. CONTROL is a pipe from the worker:
 `SECONDS` on a line asks for SIGTERM, and SIGKILL so many seconds later. Its end means that the worker is gone, and
 kills everything at once. One line of JSON goes to RESULT when all are gone.
 """
@@ -20,6 +21,7 @@ import sys
 import time
 from contextlib import suppress
 
+END_WITH_PARENT = 1  # PR_SET_PDEATHSIG
 SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER
 LOOK_S = 0.05  # between looks at what a program has left behind
 
@@ -64,12 +66,18 @@ class Guard:
         self._waiting = b""
 
     def run(self) -> None:
-        ctypes.CDLL(None, use_errno=True).prctl(SUBREAPER, 1, 0, 0, 0)
+        system = ctypes.CDLL(None, use_errno=True)
+        system.prctl(SUBREAPER, 1, 0, 0, 0)
         wake, woken = os.pipe()
         os.set_blocking(wake, False)
         os.set_blocking(woken, False)
         try:
-            program = subprocess.Popen(self._command, stdin=subprocess.DEVNULL, start_new_session=True)
+            program = subprocess.Popen(
+                self._command,
+                stdin=subprocess.DEVNULL,
+                start_new_session=True,
+                preexec_fn=lambda: system.prctl(END_WITH_PARENT, signal.SIGKILL, 0, 0, 0),
+            )
         except OSError as error:
             self._tell({"error": f"{self._command[0]}: {error.strerror}"})
             return
@@ -143,4 +151,7 @@ class Guard:
 
 
 if __name__ == "__main__":
+    if os.fork():
+        os._exit(0)
+    os.setsid()
     Guard(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3:]).run()

@@ -52,7 +52,7 @@ class GuardedProgram:
         result, told = os.pipe()
         output, written = os.pipe()
         try:
-            self._guard = subprocess.Popen(
+            guard = subprocess.Popen(
                 [sys.executable, "-I", "-S", _GUARD, str(control), str(told), *command],
                 env=dict(env),
                 cwd=cwd,
@@ -73,6 +73,7 @@ class GuardedProgram:
         self._result = os.fdopen(result)
         self._reader = threading.Thread(target=self._read, args=(output, said), daemon=True)
         self._reader.start()
+        guard.wait()  # it has left its place to a child of its own
         answer = self._answer()
         if "pid" not in answer:
             self.wait()
@@ -98,13 +99,12 @@ class GuardedProgram:
     def wait(self) -> HowItEnded:
         """Wait until all are gone and all output is read."""
         answer = self._answer()
-        code = self._guard.wait()
         self._reader.join(DRAIN_S)
         self._result.close()
         self.kill()
         if "code" in answer:
             return HowItEnded(int(answer["code"]), bool(answer["overdue"]), int(answer["left"]))
-        return HowItEnded(code or -signal.SIGKILL)
+        return HowItEnded(-signal.SIGKILL)  # of the guard, and the program with it
 
     def _answer(self) -> dict[str, Any]:
         try:

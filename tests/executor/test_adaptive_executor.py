@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import threading
-import time
-import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -15,11 +12,8 @@ from typing import Any
 
 import psutil
 import pytest
-from coadapt.core.schemas import ALL, MEASURING
 from coadapt.core.training_config import CheckpointConfig, TrainingConfig
-from coadapt.executor.executor_job import ExecutorJob, ExecutorStatus
-from coadapt.executor.files.job_folder import FolderError
-from coadapt.executor.light_actor import light
+from coadapt.executor.executor_job import ExecutorJob
 from coadapt.executor.protocol.job_events import (
     Failing,
     JobFailed,
@@ -30,96 +24,22 @@ from coadapt.executor.protocol.job_events import (
     Running,
     WorkerLost,
 )
-from coadapt.executor.protocol.worker_events import Gone
-from coadapt.executor.worker_actors import gone
-from coadapt.scheduler.job_logs import page
-from ray.exceptions import ActorUnavailableError, RayTaskError, RuntimeEnvSetupError
 
 from tests.support.emulated_cluster import NAMESPACE, EmulatedCluster
+from tests.support.executor_service import NAME, ToldJob
 
 SCRIPT = Path(__file__).parents[1] / "support" / "elastic_script.py"
 SAMPLES = 96
-PATIENCE_S = 90.0
 pytestmark = pytest.mark.live
-PIP_OUTPUT = """Run cmd[7] failed with the following details.
-Last 50 lines of stdout:
-    Looking in indexes: https://pypi.org/simple
-    ERROR: Could not find a version that satisfies the requirement nonsense==9 (from versions: none)
-    ERROR: No matching distribution found for nonsense==9
-
-    [notice] A new release of pip is available
-"""
 
 
-@pytest.mark.parametrize(
-    ("error", "reason", "setup_failed"),
-    [
-        (
-            RuntimeEnvSetupError(PIP_OUTPUT),
-            "could not set up its environment: "
-            "Could not find a version that satisfies the requirement nonsense==9 (from versions: none)",
-            True,
-        ),
-        (
-            RuntimeEnvSetupError("the package is gone\n"),
-            "could not set up its environment: the package is gone",
-            True,
-        ),
-        (
-            RayTaskError("run", "a long traceback", FolderError("/w/j on host cannot be made: the disk is full")),
-            "could not set up its folder: /w/j on host cannot be made: the disk is full",
-            True,
-        ),
-        (ActorUnavailableError("RpcError: rpc_code: 14", None), "was lost: it no longer answers", False),
-        (OSError("disk\nand more"), "was lost with its worker (disk)", False),
-        (None, "was lost with its worker", False),
-    ],
-)
-def test_the_end_of_a_worker_is_told_in_a_line(error: Exception | None, reason: str, setup_failed: bool) -> None:
-    assert gone(error) == Gone(reason, setup_failed)
-
-
-class Service:
-    """In place of the scheduler service: remembers what executors tell."""
-
-    def __init__(self) -> None:
-        self._events: dict[str, list[Any]] = {}
-        self._changed = threading.Condition()
-
-    def on_event(self, job_id: str, event: Any) -> None:
-        with self._changed:
-            self._events.setdefault(job_id, []).append(event)
-            self._changed.notify_all()
-
-    def events(self, job_id: str, known: int, timeout_s: float) -> list[Any]:
-        """Return all events, as soon as there are more than `known`."""
-        with self._changed:
-            self._changed.wait_for(lambda: len(self._events.get(job_id, ())) > known, timeout_s)
-            return list(self._events.get(job_id, ()))
-
-
-@pytest.fixture(scope="module")
-def service(emulated_cluster: EmulatedCluster) -> Iterator[Any]:
-    import ray
-
-    actor = (
-        ray.remote(Service).options(name="service", namespace=NAMESPACE, max_concurrency=8, num_cpus=0).remote()
-    )
-    yield actor
-    ray.kill(actor)
-
-
-class Job:
+class Job(ToldJob):
     """One executor and the folder its script writes to."""
 
     def __init__(self, service: Any, folder: Path, *args: str, **options: Any) -> None:
-        import ray
         from coadapt.executor.adaptive_executor import AdaptiveExecutor
 
-        self.id = uuid.uuid4().hex[:8]
-        self.folder = folder
-        self.sequence = 0
-        self._service = service
+        super().__init__(service, AdaptiveExecutor, folder)
         training = options.pop("training", {})
         job = ExecutorJob(
             id=self.id,
@@ -131,50 +51,14 @@ class Job:
             checkpoint_url=str(folder / "checkpoints"),
             log_dir=str(folder / "logs"),
             gpus_per_replica={"*": 1},
-            service_name="service",
+            service_name=NAME,
             service_namespace=NAMESPACE,
             **options,
         )
-        self.actor = (
-            ray.remote(light(AdaptiveExecutor))
-            .options(num_cpus=0, max_restarts=-1, max_task_retries=-1, max_concurrency=8)
-            .remote(job)
-        )
-
-    def assign(self, *slots: Any) -> None:
-        self.sequence += 1
-        self.actor.assign.remote(list(slots), self.sequence)
-
-    def status(self) -> ExecutorStatus:
-        import ray
-
-        return ray.get(self.actor.status.remote(), timeout=60)
-
-    def wait(self, kind: type, accept: Callable[[Any], bool] = lambda event: True, count: int = 1) -> Any:
-        """Return the `count`-th event of a kind that is accepted. Fail with everything else that was told."""
-        import ray
-
-        deadline, events = time.monotonic() + PATIENCE_S, []
-        while time.monotonic() < deadline:
-            found = [event for event in events if isinstance(event, kind) and accept(event)]
-            if len(found) >= count:
-                return found[count - 1]
-            if kind in (Running, JobFinished) and any(isinstance(event, JobFailed) for event in events):
-                break
-            events = ray.get(self._service.events.remote(self.id, len(events), 5.0))
-        told = [event for event in events if not isinstance(event, Reported)]
-        raise AssertionError(f"no {kind.__name__} in {told}; {self.log()[-2000:]}")
-
-    def events(self, kind: type) -> list[Any]:
-        import ray
-
-        return [e for e in ray.get(self._service.events.remote(self.id, -1, 0)) if isinstance(e, kind)]
+        self.begin(job)
 
     def pids(self) -> dict[Any, int]:
         return {worker["slot"]: worker["pid"] for worker in self.status().workers.values()}
-
-    def log(self) -> str:
-        return "".join(page(self.folder / "logs", source, 0)[0] for source in (MEASURING, ALL))
 
     def samples(self) -> Counter:
         """Count how often a step with each (epoch, sample) was begun, over all processes."""
@@ -184,11 +68,6 @@ class Job:
             for line in path.read_text().splitlines()
             for index in line.split()[1:]
         )
-
-    def end(self) -> None:
-        import ray
-
-        ray.kill(self.actor, no_restart=True)
 
 
 @pytest.fixture

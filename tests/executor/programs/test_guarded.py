@@ -10,6 +10,7 @@ import sys
 import threading
 from pathlib import Path
 
+import psutil
 import pytest
 from coadapt.executor.programs.guarded import GuardedProgram, HowItEnded, NotStarted
 
@@ -85,20 +86,23 @@ def test_what_a_program_leaves_in_the_background_is_ended_and_counted() -> None:
     assert running("86411") == []
 
 
-def test_processes_end_with_a_worker_that_is_killed() -> None:
+@pytest.mark.parametrize("children", [False, True], ids=["alone", "with its children"])
+def test_processes_end_with_a_worker_that_is_killed(children: bool) -> None:
     worker = """
-import os, threading
+import os, psutil, threading
 from coadapt.executor.programs.guarded import GuardedProgram
-command = ["sh", "-c", "echo begun; setsid sleep 86412 & sleep 86413"]
+command = ["sh", "-c", "setsid sleep 86412 & sleep 86413"]
 program = GuardedProgram(command, dict(os.environ), None, print)
-print(program._guard.pid, flush=True)
+print(psutil.Process(program.pid).ppid(), flush=True)
 threading.Event().wait()
 """
     process = subprocess.Popen([sys.executable, "-c", worker], stdout=subprocess.PIPE, text=True)
-    lines = [process.stdout.readline(), process.stdout.readline(), process.stdout.readline()]
-    guard = next(int(line) for line in lines if line.strip().isdigit())
-    process.kill()
+    guard = os.pidfd_open(int(process.stdout.readline()))
+    killed = [process.pid]
+    if children:  # as Ray does
+        killed += [child.pid for child in psutil.Process(process.pid).children(recursive=True)]
+    for pid in killed:
+        os.kill(pid, signal.SIGKILL)
     process.wait()
-    end = os.pidfd_open(guard)
-    assert select.select([end], [], [], 20)[0], "the guard goes once all are gone"
+    assert select.select([guard], [], [], 20)[0], "the guard goes once all are gone"
     assert running("86412") == running("86413") == []

@@ -1,0 +1,46 @@
+"""The end of a worker actor is told in words for the job's owner."""
+
+from __future__ import annotations
+
+import pytest
+from coadapt.executor.files.job_folder import FolderError
+from coadapt.executor.protocol.worker_events import Gone
+from coadapt.executor.worker_actors import gone
+from ray.exceptions import ActorUnavailableError, RayTaskError, RuntimeEnvSetupError
+
+PIP_OUTPUT = """Run cmd[7] failed with the following details.
+Last 50 lines of stdout:
+    Looking in indexes: https://pypi.org/simple
+    ERROR: Could not find a version that satisfies the requirement nonsense==9 (from versions: none)
+    ERROR: No matching distribution found for nonsense==9
+
+    [notice] A new release of pip is available
+"""
+
+
+@pytest.mark.parametrize(
+    ("error", "reason", "setup_failed"),
+    [
+        (
+            RuntimeEnvSetupError(PIP_OUTPUT),
+            "could not set up its environment: "
+            "Could not find a version that satisfies the requirement nonsense==9 (from versions: none)",
+            True,
+        ),
+        (
+            RuntimeEnvSetupError("the package is gone\n"),
+            "could not set up its environment: the package is gone",
+            True,
+        ),
+        (
+            RayTaskError("run", "a long traceback", FolderError("/w/j on host cannot be made: the disk is full")),
+            "could not set up its folder: /w/j on host cannot be made: the disk is full",
+            True,
+        ),
+        (ActorUnavailableError("RpcError: rpc_code: 14", None), "was lost: it no longer answers", False),
+        (OSError("disk\nand more"), "was lost with its worker (disk)", False),
+        (None, "was lost with its worker", False),
+    ],
+)
+def test_the_end_of_a_worker_is_told_in_a_line(error: Exception | None, reason: str, setup_failed: bool) -> None:
+    assert gone(error) == Gone(reason, setup_failed)
