@@ -16,7 +16,7 @@ import gc
 import pickle
 import tempfile
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -94,9 +94,9 @@ class StubExecutors:
 
     def restart(self, job: JobRecord) -> None: ...
 
-    def retire(self, job_id: str) -> None: ...
+    def retire(self, job: JobRecord) -> None: ...
 
-    def retire_others(self, job_ids: Collection[str]) -> None: ...
+    def retire_others(self, jobs: Sequence[JobRecord]) -> None: ...
 
     def statuses(self, jobs: Sequence[JobRecord], timeout_s: float) -> Mapping[str, ExecutorStatus | None]:
         return {}

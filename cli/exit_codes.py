@@ -10,7 +10,7 @@ class Exit(IntEnum):
 
     OK = 0
     JOB_FAILED = 1  # a job that was waited for did not succeed, or the request failed inside the cluster
-    USAGE = 2  # wrong option, bad job file, bad node specification
+    USAGE = 2  # wrong option, bad job file, bad node specification, or a verb that does not fit the job
     NO_CLUSTER = 3  # nothing runs, or it cannot be reached
     NOT_FOUND = 4  # no such job
     INTERRUPTED = 130  # Ctrl-C; jobs go on
@@ -34,7 +34,7 @@ def code_of(error: BaseException) -> Exit | None:
     from ..client.cluster_record import LocalClusterError
     from ..client.jobfile import JobFileError
     from ..core.emulated_nodes import EmulationError
-    from ..core.errors import OutputError, PackageError, StateError
+    from ..core.errors import JobStateError, OutputError, PackageError, StateError
     from ..deploy.start_service import SettingsError
 
     kinds: list[tuple[tuple[type[BaseException], ...], Exit]] = [
@@ -43,5 +43,6 @@ def code_of(error: BaseException) -> Exit | None:
         ((JobNotFound, UnknownJobError), Exit.NOT_FOUND),
         ((StateError,), Exit.JOB_FAILED),
         ((AmbiguousJob, EmulationError, JobFileError, OutputError, PackageError, SettingsError), Exit.USAGE),
+        ((JobStateError,), Exit.USAGE),
     ]
     return next((code for kind, code in kinds if isinstance(error, kind)), None)

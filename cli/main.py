@@ -8,7 +8,7 @@ import sys
 import time
 import traceback
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -438,6 +438,40 @@ def cancel(
         return
     for found, now in ended.items():
         print(f"{found} cancelled" if now else f"{found} had ended before")
+
+
+@app.command()
+def pause(
+    jobs: Annotated[list[str], typer.Argument(metavar="JOB…", help="Jobs to hold.")], as_json: Json = False
+) -> int:
+    """Hold jobs: they save, give up their GPUs and get none until they are resumed."""
+    client = _connect()
+    return _each(client, jobs, client.pause, "paused", as_json)
+
+
+@app.command()
+def resume(
+    jobs: Annotated[list[str], typer.Argument(metavar="JOB…", help="Jobs to let go on.")], as_json: Json = False
+) -> int:
+    """Let paused jobs take part again, and failed or cancelled ones go on from their checkpoints."""
+    client = _connect()
+    return _each(client, jobs, client.resume, "resumed", as_json)
+
+
+@app.command()
+def requeue(
+    jobs: Annotated[list[str], typer.Argument(metavar="JOB…", help="Jobs to put back.")], as_json: Json = False
+) -> int:
+    """Have jobs give up their GPUs now and wait again; those that have ended run again."""
+    client = _connect()
+    return _each(client, jobs, client.requeue, "requeued", as_json)
+
+
+def _each(client: Client, jobs: Sequence[str], verb: Callable[[str], bool], done: str, as_json: bool) -> int:
+    from .verbs import each
+
+    show = partial(_print, as_json=True) if as_json else None
+    return each([_resolve(client, job) for job in jobs], verb, done, show)
 
 
 @app.command()

@@ -24,6 +24,7 @@ STATUS_STYLES = {
     "starting": "cyan",
     "waiting": "yellow",
     "evicted": "yellow",
+    "paused": "yellow",
     "leaving": "yellow",
     "restarting": "red",
     "running": "green",

@@ -166,6 +166,30 @@ class Client:
         """End a job; False if it had ended before."""
         return bool(self.call("cancel", job_id))
 
+    def pause(self, job_id: str) -> bool:
+        """Hold a job: it saves and gets no GPUs until it is resumed; False if it was paused before.
+
+        Raises: JobStateError if it has ended.
+        """
+        return self._change(job_id, "pause")
+
+    def resume(self, job_id: str) -> bool:
+        """Let a paused job take part again, or a failed or cancelled one go on from its last checkpoint.
+
+        Raises: JobStateError if it is neither.
+        """
+        return self._change(job_id, "resume")
+
+    def requeue(self, job_id: str) -> bool:
+        """Have a job give up its GPUs and wait again, or run again if it has ended; False if it waits already.
+
+        Raises: JobStateError if it is paused.
+        """
+        return self._change(job_id, "requeue")
+
+    def _change(self, job_id: str, verb: str) -> bool:
+        return bool(self.call("change", job_id, verb, uuid.uuid4().hex))
+
     def logs(
         self,
         job_id: str,

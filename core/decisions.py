@@ -24,6 +24,7 @@ class WaitReason(Code):
     HAD_ITS_TURN = "had_its_turn", "it rests after its turn, as jobs that share time do"
     KEPT_BY_OTHERS = "kept_by_others", "it must be served, but jobs that may not be stopped hold the GPUs"
     NO_SHARE_YET = "no_share_yet", "its share of GPU time is worked out when the others' shares next are"
+    PAUSED = "paused", "its user has paused it, until `coadapt resume`"
     MEASURING = "measuring", "it is measured before it first trains"
     COMPILING = "compiling", "the first round waits for the solver's kernels, which are compiled once per install"
     NEXT_ROUND = "next_round", "it takes part in the next round"

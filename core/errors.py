@@ -9,5 +9,9 @@ class OutputError(RuntimeError):
     """Outputs could not be read or written; one sentence for a person."""
 
 
+class JobStateError(ValueError):
+    """A job is not where the user's verb could be done; one sentence that says what could be."""
+
+
 class StateError(RuntimeError):
     """The service could not write its state, as on a full disk; one sentence for a person."""

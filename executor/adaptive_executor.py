@@ -84,7 +84,7 @@ class AdaptiveExecutor:
         self._report: Report | None = None
         self._log = JobLog(job.log_dir)
         self._actors = WorkerActors(job.id, job.pip, self._on_actor_end)
-        self._service = ServiceLink(job.id, job.service_name, job.service_namespace)
+        self._service = ServiceLink(job.id, job.life, job.service_name, job.service_namespace)
         self._sources: dict[str, str] = {}
         self._self = ray.get_runtime_context().current_actor
         self._store, listener = _listen()

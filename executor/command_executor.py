@@ -78,7 +78,7 @@ class CommandExecutor:
         self._status = self._snapshot()
         self._inbox: queue.SimpleQueue[Handle] = queue.SimpleQueue()
         self._actors = WorkerActors(job.id, job.pip, self._on_actor_end)
-        self._service = ServiceLink(job.id, job.service_name, job.service_namespace)
+        self._service = ServiceLink(job.id, job.life, job.service_name, job.service_namespace)
         self._restarted = ray.get_runtime_context().was_current_actor_reconstructed
         threading.Thread(target=self._run, name="executor", daemon=True).start()
 

@@ -46,6 +46,7 @@ class CommandJob:
     fingerprint: str = ""
     report_interval_s: float = 30.0
     measurements: Measurements | None = None  # the service's last copy
+    life: int = 0  # how often the job began again after it had ended
     service_name: str = SERVICE_NAME
     service_namespace: str = NAMESPACE
 

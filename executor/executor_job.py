@@ -37,6 +37,7 @@ class ExecutorJob:
     fewest_replicas: int = 1
     max_failures: int = 3
     measurements: Measurements | None = None  # the service's last copy
+    life: int = 0  # how often the job began again after it had ended
     service_name: str = SERVICE_NAME
     service_namespace: str = NAMESPACE
 

@@ -20,10 +20,14 @@ RETRY_S = 0.5  # between tries to reach the service, which may be down for long
 
 
 class ServiceLink:
-    """Deliver events in order from a thread of its own. Without a service's name they go nowhere."""
+    """Deliver events in order from a thread of its own. Without a service's name they go nowhere.
 
-    def __init__(self, job_id: str, service_name: str, namespace: str) -> None:
-        self._job_id, self._name, self._namespace = job_id, service_name, namespace
+    Args:
+        life: of the job; the service passes over events of its other lives.
+    """
+
+    def __init__(self, job_id: str, life: int, service_name: str, namespace: str) -> None:
+        self._job_id, self._life, self._name, self._namespace = job_id, life, service_name, namespace
         self._outbox: queue.SimpleQueue[ExecutorEvent] = queue.SimpleQueue()
         threading.Thread(target=self._run, name="events", daemon=True).start()
 
@@ -39,7 +43,7 @@ class ServiceLink:
         while True:
             try:
                 service = ray.get_actor(self._name, namespace=self._namespace)
-                sent: Any = ray.get(service.on_event.remote(self._job_id, event), timeout=ANSWER_S)
+                sent: Any = ray.get(service.on_event.remote(self._job_id, event, self._life), timeout=ANSWER_S)
                 return sent if isinstance(sent, Sent) else NOTHING_SENT
             except (ValueError, RayError) as error:
                 log.info("job %s: the scheduler service did not take an event yet: %s", self._job_id, error)

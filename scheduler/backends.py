@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from ..core.slot import Slot
@@ -38,11 +38,11 @@ class ExecutorBackend(Protocol):
     def restart(self, job: JobRecord) -> None:
         """End the executor and its workers. The executor starts again, empty."""
 
-    def retire(self, job_id: str) -> None:
-        """End the executor of a job that has ended."""
+    def retire(self, job: JobRecord) -> None:
+        """End the executor of a job whose life has ended."""
 
-    def retire_others(self, job_ids: Collection[str]) -> None:
-        """End the executors of all jobs but these, whoever made them."""
+    def retire_others(self, jobs: Sequence[JobRecord]) -> None:
+        """End the executors of all jobs but these, and of earlier lives of these, whoever made them."""
 
     def statuses(self, jobs: Sequence[JobRecord], timeout_s: float) -> Mapping[str, ExecutorStatus | None]:
         """Return the status of every executor that exists, None for one that does not answer in time."""

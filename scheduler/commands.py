@@ -1,4 +1,4 @@
-"""Commands of upkeep to executors, beside the launcher's. They are sent after the record is written."""
+"""Commands to executors beside the launcher's: of upkeep and of users. They follow what is written."""
 
 from __future__ import annotations
 
@@ -20,4 +20,9 @@ class RestartExecutor:
     """Restart the executor, which ends its workers."""
 
 
-Command = EndProfile | RestartExecutor
+@dataclass(frozen=True)
+class LeaveGpus:
+    """Have the job save, stop and release all its GPUs, by the command that its record holds."""
+
+
+Command = EndProfile | RestartExecutor | LeaveGpus

@@ -42,6 +42,7 @@ from .snapshot import TRAINED_IN, Snapshot, take_snapshot
 from .store import Event, Store
 from .transition import CycleAction, StartProfile, Wanted, actions, plan_slots, without_given_up
 from .upkeep import steps
+from .verbs import Verb
 
 MOST_EXECUTOR_LOSSES = 3  # without progress between them; after one more the job fails
 
@@ -190,7 +191,7 @@ class SchedulingCycle:
     def _snapshot(self, nodes: NodesSnapshot, now: float) -> Snapshot:
         self._asked_at_s, self._records.round_asked = None, False
         self._last_round_s, self._again_s = self._clock.monotonic_s(), None
-        jobs = [job for job in self._store.unretired.values() if job.active]
+        jobs = [job for job in self._store.unretired.values() if job.active and not job.paused]
         trained = [job for job in jobs if job.phase in TRAINED_IN]
         models = self._models.models(trained, nodes.cluster.gpu_types, self._failed)
         lengths = self.learning.model
@@ -287,11 +288,32 @@ class SchedulingCycle:
         self.ask_round()
         return True
 
-    def on_event(self, job_id: str, event: ExecutorEvent) -> Sent:
-        """Apply an executor's event; repeated and late ones do no harm. Return what its job was sent until now."""
+    def do(self, job_id: str, verb: Verb, key: str = "") -> bool:
+        """Change a job as its user asks, once for the same key; False if there is nothing to do.
+
+        Only a new round gives it GPUs after that. Raises: KeyError; JobStateError where the verb does not fit.
+        """
+        with self.lock:
+            job, now = self._store.get(job_id), self._clock.wall_s()
+            if key and job.asked == key:
+                return True
+            reaction = verb(job, now)
+            if reaction.job is job:
+                return False
+            self._records.apply(replace(reaction, job=replace(reaction.job, asked=key)), now)
+            if self._wanted is not None:
+                self._wanted.slots.pop(job_id, None)
+        self.ask_round()
+        return True
+
+    def on_event(self, job_id: str, event: ExecutorEvent, life: int = 0) -> Sent:
+        """Apply an event of the executor of one life of a job; repeated and late ones do no harm.
+
+        Return what the job was sent until now.
+        """
         with self.lock:
             before = self._store.find(job_id)
-            if before is None:
+            if before is None or life != before.life:
                 return NOTHING_SENT
             sent, now = Sent(before.sequence, before.profile_sequence), self._clock.wall_s()
             try:
@@ -329,7 +351,7 @@ class SchedulingCycle:
             self._log(job_id, reason)
         jobs = list(self._store.unretired.values())
         # Those of jobs that were retired just before the service died, too.
-        self._executors.retire_others([job.id for job in jobs])
+        self._executors.retire_others(jobs)
         statuses = self._executors.statuses(jobs, timeout_s=10.0)
         with self.lock:
             for job in jobs:

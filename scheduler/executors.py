@@ -10,8 +10,9 @@ import logging
 import queue
 import threading
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import ray
@@ -36,10 +37,15 @@ from .record import JobRecord
 log = logging.getLogger(__name__)
 
 TRIES = 3
+Command = Callable[[], object]
 
 
-def actor_name(job_id: str) -> str:
-    return f"coadapt-job-{job_id}"
+ACTOR = "coadapt-job-"
+
+
+def actor_name(job: JobRecord) -> str:
+    """Return the name of the executor of a job's present life."""
+    return f"{ACTOR}{job.id}{f'~{job.life}' if job.life else ''}"
 
 
 class Executors:
@@ -61,8 +67,8 @@ class Executors:
         self._packages = packages
         self._gpu_types = gpu_types
         self._lost = lost
-        self._handles: dict[str, Any] = {}
-        self._commands: queue.SimpleQueue[tuple[str, Callable[[], None]] | None] = queue.SimpleQueue()
+        self._handles: dict[str, Any] = {}  # by name
+        self._commands: queue.SimpleQueue[tuple[JobRecord | None, Command] | None] = queue.SimpleQueue()
         self._node_id = ray.get_runtime_context().get_node_id()
         self._thread = threading.Thread(target=self._send_all, name="executors", daemon=True)
         self._thread.start()
@@ -71,37 +77,41 @@ class Executors:
 
     def assign(self, job: JobRecord, slots: Sequence[Slot], sequence: int) -> None:
         arguments = list(slots), sequence, job.measurements
-        self._put(job.id, lambda: self._call(job, "assign", *arguments, needs_package=bool(slots)))
+        self._put(job, lambda: self._call(job, "assign", *arguments, needs_package=bool(slots)))
 
     def profile(self, job: JobRecord, slot: Slot, sequence: int) -> None:
-        self._put(job.id, lambda: self._call(job, "profile", slot, sequence, needs_package=True))
+        self._put(job, lambda: self._call(job, "profile", slot, sequence, needs_package=True))
 
     def end_profile(self, job: JobRecord, slot: Slot, sequence: int) -> None:
-        self._put(job.id, lambda: self._call(job, "end_profile", slot, sequence, make=False))
+        self._put(job, lambda: self._call(job, "end_profile", slot, sequence, make=False))
 
     def cancel(self, job: JobRecord) -> None:
-        self._put(job.id, lambda: self._call(job, "cancel", make=False))
+        self._put(job, lambda: self._call(job, "cancel", make=False))
 
     def restart(self, job: JobRecord) -> None:
         """End the executor and its workers. Ray starts the executor again, empty."""
-        self._put(job.id, lambda: self._kill(job.id, no_restart=False))
+        self._put(job, lambda: self._kill(actor_name(job), no_restart=False))
 
-    def retire(self, job_id: str) -> None:
-        """End the executor of a job that has ended."""
-        self._put(job_id, lambda: self._kill(job_id, no_restart=True))
+    def retire(self, job: JobRecord) -> None:
+        """End the executor of a job whose life has ended."""
+        self._put(job, lambda: self._kill(actor_name(job), no_restart=True))
 
-    def retire_others(self, job_ids: Collection[str]) -> None:
-        """End the executors of all jobs but these. Raises: RayError where Ray does not answer."""
+    def retire_others(self, jobs: Sequence[JobRecord]) -> None:
+        """End the executors of all jobs but these, and of their earlier lives.
+
+        Raises: RayError where Ray does not answer.
+        """
+        names = {actor_name(job) for job in jobs}
         for actor in ray.util.list_named_actors(all_namespaces=True):
-            job_id = actor["name"].removeprefix(actor_name(""))
-            is_executor = job_id != actor["name"] and "/" not in job_id  # workers have a slash in their names
-            if actor["namespace"] == NAMESPACE and is_executor and job_id not in job_ids:
-                self.retire(job_id)
+            name = actor["name"]
+            is_executor = name.startswith(ACTOR) and "/" not in name  # workers have a slash in their names
+            if actor["namespace"] == NAMESPACE and is_executor and name not in names:
+                self._put(None, partial(self._kill, name, no_restart=True))
 
     def drain(self, timeout_s: float) -> None:
         """Wait until everything asked for so far has been sent."""
         done = threading.Event()
-        self._put("", done.set)
+        self._put(None, done.set)
         done.wait(timeout_s)
 
     def stop(self) -> None:
@@ -112,26 +122,27 @@ class Executors:
 
     def statuses(self, jobs: Sequence[JobRecord], timeout_s: float) -> dict[str, ExecutorStatus | None]:
         """Return the status of every executor that exists, None for one that does not answer in time."""
-        refs = {job.id: handle.status.remote() for job in jobs if (handle := self._find(job.id)) is not None}
+        handles = {job.id: handle for job in jobs if (handle := self._find(actor_name(job))) is not None}
+        refs = {job_id: handle.status.remote() for job_id, handle in handles.items()}
         ray.wait(list(refs.values()), num_returns=len(refs), timeout=timeout_s) if refs else None
         return {job_id: _answer(ref) for job_id, ref in refs.items()}
 
     # --- inside the thread --------------------------------------------------------------------------------
 
-    def _put(self, job_id: str, command: Callable[[], None]) -> None:
-        self._commands.put((job_id, command))
+    def _put(self, job: JobRecord | None, command: Command) -> None:
+        self._commands.put((job, command))
 
     def _send_all(self) -> None:
         while (item := self._commands.get()) is not None:
-            job_id, command = item
+            job, command = item
             error = self._try(command)
-            if error is not None:
-                log.error("executor of job %s: %s", job_id, error)
+            if error is not None and job is not None:
+                log.error("executor of job %s: %s", job.id, error)
                 with suppress(RayError, ValueError):
-                    self._kill(job_id, no_restart=True)
-                self._lost(job_id, f"its executor could not be reached: {error}")
+                    self._kill(actor_name(job), no_restart=True)
+                self._lost(job.id, f"its executor could not be reached: {error}")
 
-    def _try(self, command: Callable[[], None]) -> Exception | None:
+    def _try(self, command: Command) -> Exception | None:
         """Try a command a few times, as Ray's control plane may be away for a moment; return the last error."""
         error: Exception | None = None
         for attempt in range(TRIES):
@@ -147,7 +158,7 @@ class Executors:
     def _call(
         self, job: JobRecord, method: str, *args: Any, make: bool = True, needs_package: bool = False
     ) -> None:
-        handle = self._find(job.id)
+        handle = self._find(actor_name(job))
         if handle is None and not make:
             return
         if needs_package and job.package is not None:
@@ -155,23 +166,23 @@ class Executors:
         if handle is None:
             handle = self._make(job)
         ref = getattr(handle, method).remote(*args)
-        ref.future().add_done_callback(lambda done: self._watch(job.id, done.exception()))
+        ref.future().add_done_callback(lambda done: self._watch(job, done.exception()))
 
-    def _watch(self, job_id: str, error: BaseException | None) -> None:
+    def _watch(self, job: JobRecord, error: BaseException | None) -> None:
         """Report an executor that has died; other errors of a command are only logged."""
         if isinstance(error, ActorDiedError) and not isinstance(error, ActorUnavailableError):
-            if self._handles.pop(job_id, None) is not None:
-                self._lost(job_id, f"its executor died: {str(error).splitlines()[0]}")
+            if self._handles.pop(actor_name(job), None) is not None:
+                self._lost(job.id, f"its executor died: {str(error).splitlines()[0]}")
         elif error is not None:
-            log.warning("executor of job %s: %s", job_id, error)
+            log.warning("executor of job %s: %s", job.id, error)
 
-    def _find(self, job_id: str) -> Any | None:
-        if job_id not in self._handles:
+    def _find(self, name: str) -> Any | None:
+        if name not in self._handles:
             try:
-                self._handles[job_id] = ray.get_actor(actor_name(job_id), namespace=NAMESPACE)
+                self._handles[name] = ray.get_actor(name, namespace=NAMESPACE)
             except ValueError:
                 return None
-        return self._handles[job_id]
+        return self._handles[name]
 
     def _make(self, job: JobRecord) -> Any:
         native = job.spec.door is Door.NATIVE
@@ -183,7 +194,7 @@ class Executors:
         handle: Any = (
             ray.remote(light(AdaptiveExecutor if native else CommandExecutor))
             .options(
-                name=actor_name(job.id),
+                name=actor_name(job),
                 namespace=NAMESPACE,
                 lifetime="detached",
                 get_if_exists=True,
@@ -196,15 +207,15 @@ class Executors:
             )
             .remote(told)
         )
-        self._handles[job.id] = handle
+        self._handles[actor_name(job)] = handle
         return handle
 
-    def _kill(self, job_id: str, no_restart: bool) -> None:
-        handle = self._find(job_id)
+    def _kill(self, name: str, no_restart: bool) -> None:
+        handle = self._find(name)
         if handle is not None:
             ray.kill(handle, no_restart=no_restart)
         if no_restart:
-            self._handles.pop(job_id, None)
+            self._handles.pop(name, None)
 
 
 def executor_job(
@@ -214,6 +225,7 @@ def executor_job(
     spec = job.spec
     return ExecutorJob(
         id=job.id,
+        life=job.life,
         script=spec.script,
         args=tuple(spec.args),
         package=str(packages.find(job.package)) if job.package is not None else "",
@@ -244,6 +256,7 @@ def command_job(job: JobRecord, settings: Settings, packages: PackageStore) -> C
     again = restarting or spec.restartable
     return CommandJob(
         id=job.id,
+        life=job.life,
         script=spec.script,
         command=tuple(spec.command or spec.args),
         processes=spec.processes_on_node,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from ..core.events import EventKind
@@ -35,8 +36,10 @@ class FolderHook(CycleHook):
             self._machines.clean(job.machines, Site(job.folder, self._settings.state_dir, outputs_url=url), tell)
 
     def clean_rest(self) -> None:
-        """Remove folders of jobs that an earlier life of the service retired but did not clean up."""
+        """Remove folders of ended lives of jobs that an earlier service did not clean up."""
         work = str(work_folder(self._settings.state_dir))
         for job in self._store.jobs.values():
-            if job.retired and job.package is not None and Path(work, job.folder).exists():
-                self.retired(job)
+            for life in range(job.life + job.retired):
+                ended = replace(job, life=life)
+                if job.package is not None and Path(work, ended.folder).exists():
+                    self.retired(ended)

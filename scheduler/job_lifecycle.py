@@ -14,9 +14,10 @@ NEXT: Mapping[Phase, frozenset[Phase]] = {
     # A job may end while it leaves its GPUs, hence QUEUED -> SUCCEEDED.
     Phase.QUEUED: frozenset({Phase.RUNNING, Phase.PROFILING}) | _ENDS,
     Phase.RUNNING: frozenset({Phase.QUEUED}) | _ENDS,
-    Phase.SUCCEEDED: frozenset(),
-    Phase.FAILED: frozenset(),
-    Phase.CANCELLED: frozenset(),
+    # A user may have an ended job run again. It is admitted anew, and goes on from its last checkpoint.
+    Phase.SUCCEEDED: frozenset({Phase.SUBMITTED}),
+    Phase.FAILED: frozenset({Phase.SUBMITTED}),
+    Phase.CANCELLED: frozenset({Phase.SUBMITTED}),
 }
 
 
@@ -27,7 +28,7 @@ class IllegalTransition(ValueError):
 def check(before: Phase, after: Phase) -> None:
     """Raise IllegalTransition unless `after` equals or may follow `before`."""
     if after is not before and after not in NEXT[before]:
-        allowed = ", ".join(sorted(NEXT[before])) or "nothing, it has ended"
+        allowed = ", ".join(sorted(NEXT[before]))
         raise IllegalTransition(f"phase: {after} cannot follow {before}; allowed: {allowed}")
 
 
@@ -41,5 +42,6 @@ def advance(state: JobState, phase: Phase, now: float, reason: str = "") -> JobS
     started = state.started_s
     if phase is Phase.RUNNING and started is None:
         started = now
-    finished = now if phase.is_terminal and state.finished_s is None else state.finished_s
+    ended = now if state.finished_s is None else state.finished_s
+    finished = ended if phase.is_terminal else None
     return replace(state, phase=phase, reason=reason, queued_s=queued, started_s=started, finished_s=finished)

@@ -89,6 +89,8 @@ def _fraction(job: JobRecord) -> float:
 
 
 def _reason(job: JobRecord, cluster: Cluster | None = None) -> str:
+    if job.paused:
+        return "paused by the user"
     if cluster is not None and _runs_nowhere(job, cluster):
         return waiting_reason(job.spec, cluster)
     if job.phase is Phase.PROFILING:
@@ -270,7 +272,7 @@ def explain(
     unplanned: what the policy has failed to plan since the last round, or which pools in it.
     compiling: whether the first round waits for its kernels.
     """
-    if not job.active or last is None or all(view.id != job.id for view in last.round.jobs):
+    if not job.active or job.paused or last is None or all(view.id != job.id for view in last.round.jobs):
         return explanation_outside_round(job, cluster, compiling=compiling)
     found = explanation(policy.explain(job.id, last.round, last.plan))
     found["lines"] += _what_it_lacks(job, last.wanted.get(job.id, ()))
@@ -327,11 +329,13 @@ def wait_reason(
     """
     if not job.active or job.target:
         return None
-    said = None if last is None else last.wait_reasons.get(job.id)
+    said = None if last is None or job.paused else last.wait_reasons.get(job.id)
     return said or _why_outside(job, cluster, compiling)
 
 
 def _why_outside(job: JobRecord, cluster: Cluster | None, compiling: bool) -> WaitReason:
+    if job.paused:
+        return WaitReason.PAUSED
     if cluster is not None and _runs_nowhere(job, cluster):
         # A cluster without nodes has no pools either: what belongs to no pool waits for its types then.
         gone = (job.spec.pool or "") not in cluster.pools and bool(job.spec.pool or cluster.nodes)

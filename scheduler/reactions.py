@@ -55,7 +55,7 @@ def react(job: JobRecord, event: ExecutorEvent, now: float) -> Reaction:
     """Return what one event changes. Raises: TypeError for anything else than an event."""
     if isinstance(event, Released):
         return _released(job, event, now)
-    if not job.active:
+    if not job.active or job.renews:
         return Reaction(job)
     match event:
         case ProfileFinished():
@@ -93,6 +93,8 @@ def end(job: JobRecord, phase: Phase, reason: str, now: float, why: str = "", **
         group=(),
         profiles=tuple(_reset(run) for run in job.profiles),
         pending_since_s=now if job.occupied else None,
+        paused=False,
+        renews=False,
         **changes,
     )
     kind = EventKind.CANCEL if phase is Phase.CANCELLED else EventKind.FINISH
@@ -119,7 +121,7 @@ def _failing(job: JobRecord, event: Failing, now: float) -> Reaction:
 
 def lose_everything(job: JobRecord, reason: str, now: float) -> Reaction:
     """Queue a job whose executor and workers are all gone. It will go on from its last checkpoint."""
-    if not job.active:
+    if not job.active or job.renews:
         return Reaction(replace(job, held=(), pending_since_s=None))
     had = bool(job.occupied)
     leaving = job.stopped is not None and not job.target  # it was told to leave, so this is no recovery
@@ -276,10 +278,13 @@ def _after(job: JobRecord, event: Running) -> str:
         return ""
     if event.retried:
         return f", again {event.pause_s:.2f} s after its script failed"
-    if job.phase is Phase.QUEUED and job.stopped is Stopped.EVICTED:
-        return f", after it was evicted for {event.pause_s:.2f} s"
+    if job.phase is Phase.QUEUED and job.stopped in _WAS:
+        return f", after it was {_WAS[job.stopped]} for {event.pause_s:.2f} s"
     why = ", recovered" if event.recovered else ""
     return f"{why}, {'warm' if event.warm else 'cold'}, pause {event.pause_s:.2f} s"
+
+
+_WAS = {Stopped.EVICTED: "evicted", Stopped.PAUSED: "paused", Stopped.REQUEUED: "requeued"}
 
 
 def _lost_s(job: JobRecord, event: Running, waited_s: float | None) -> float:
@@ -356,6 +361,8 @@ def _why_it_left(job: JobRecord, moved: Iterable[Slot]) -> str:
         Stopped.EVICTED: ": evicted, other jobs get them",
         Stopped.DRAINED: ": their nodes are going away",
         Stopped.DOWN: ": the scheduler ends",
+        Stopped.PAUSED: ": paused by the user",
+        Stopped.REQUEUED: ": requeued by the user",
     }
     return told[job.stopped] if job.stopped is not None else ""
 
@@ -456,8 +463,8 @@ def claim(job: JobRecord, slots: tuple[Slot, ...], now: float, why: Stopped = St
         stopped=why if not slots else job.stopped if job.phase is Phase.QUEUED else None,
     )
     gpus = sum(slot.gpus for slot in slots)
-    leaves = {Stopped.EVICTED: " to other jobs", Stopped.DRAINED: ", whose nodes go away", Stopped.DOWN: ""}
-    text = f"is to use {gpus}x{slots[0].gpu_type}" if slots else f"is to leave its GPUs{leaves[why]}"
+    leaves = {Stopped.EVICTED: " to other jobs", Stopped.DRAINED: ", whose nodes go away"}
+    text = f"is to use {gpus}x{slots[0].gpu_type}" if slots else f"is to leave its GPUs{leaves.get(why, '')}"
     return Reaction(changed, (_event(job, EventKind.PLACED, now, text, gpus=gpus),))
 
 

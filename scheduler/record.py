@@ -56,6 +56,8 @@ class Stopped(StrEnum):
     EVICTED = "evicted"  # other jobs get them
     DRAINED = "drained"  # their nodes are going away
     DOWN = "down"  # the scheduler ends
+    PAUSED = "paused"  # its user holds it
+    REQUEUED = "requeued"  # its user has it wait again
 
 
 @dataclass(frozen=True)
@@ -69,6 +71,10 @@ class JobRecord:
     profile_sequence: number of the last command to measure.
     pending_since_s: since when a release has been awaited; None if none is.
     stopped: why the job was told to leave all its GPUs, until it trains again; None if it was not.
+    paused: whether its user holds it: it takes part in no round.
+    life: how often it began again after it had ended; each life has an executor of its own.
+    renews: it begins a new life when the executor of the last one has left its GPUs.
+    asked: the key of the last verb, which may come twice.
     """
 
     id: str
@@ -108,11 +114,15 @@ class JobRecord:
     ended_early: str = ""  # how far the script was when it ended by itself before all was done
     machines: tuple[str, ...] = ()  # addresses where it has run; its folders there are removed at its end
     retired: bool = False  # ended, and its executor is gone
+    paused: bool = False
+    life: int = 0
+    renews: bool = False
+    asked: str = ""
 
     @property
     def folder(self) -> str:
         """The name of its folder on each machine. It is more than the id, which begins anew with every store."""
-        told = f"{self.package} {self.state.submitted_s!r}".encode()
+        told = f"{self.package} {self.state.submitted_s!r}{f' {self.life}' if self.life else ''}".encode()
         return f"{self.id}-{hashlib.sha256(told).hexdigest()[:8]}"
 
     @property

@@ -9,7 +9,7 @@ from functools import partial
 from ..core.settings import Settings
 from ..executor.protocol.job_events import ExecutorEvent
 from .backends import ExecutorBackend
-from .commands import Command, EndProfile
+from .commands import Command, EndProfile, LeaveGpus
 from .hooks import Change, Hooks
 from .reactions import Reaction
 from .record import JobRecord
@@ -97,13 +97,15 @@ class Records:
             self._hooks.changed(Change(before, job, now, cause))
         for command in reaction.commands:
             self.send(partial(self._command, job, command))
-        if job.retired and not before.retired:
-            self.send(lambda: self._executors.retire(job.id))
-            self.send(lambda: self._hooks.retired(job))
+        if not before.retired and (job.retired or job.life > before.life):
+            self.send(lambda: self._executors.retire(before))
+            self.send(lambda: self._hooks.retired(before))
         return job
 
     def _command(self, job: JobRecord, command: Command) -> None:
         if isinstance(command, EndProfile):
             self._executors.end_profile(job, command.slot, command.sequence)
+        elif isinstance(command, LeaveGpus):
+            self._executors.assign(job, (), job.sequence)
         else:
             self._executors.restart(job)

@@ -41,6 +41,7 @@ from .packages import PackageStore
 from .record import JobRecord
 from .recording import trace_lines
 from .store import Event, Store
+from .verbs import VERBS
 
 log = logging.getLogger(__name__)
 
@@ -127,6 +128,13 @@ class SchedulerService:
         """End a job. Return False if it had ended before. Raises: KeyError."""
         return self._cycle.cancel(job_id)
 
+    def change(self, job_id: str, verb: str, key: str) -> bool:
+        """Do one of `verbs.VERBS`, once for the same key. Return False if there is nothing to do.
+
+        Raises: KeyError, JobStateError.
+        """
+        return self._cycle.do(job_id, VERBS[verb], key)
+
     def logs(self, job_id: str, offset: int = 0, source: str = "rank-0") -> tuple[str, int, bool]:
         """Return a part of a job's output, the next offset, and whether the job has ended and that was all.
 
@@ -192,9 +200,12 @@ class SchedulerService:
         """Return whether the first round waits only for its kernels, which are compiled once per install."""
         return self._compiling and self._nodes.snapshot.ready and not self._warm.is_set()
 
-    def on_event(self, job_id: str, event: ExecutorEvent) -> Sent:
-        """Take in an executor's event. Repeated and late ones do no harm. Return what its job was sent by then."""
-        return self._cycle.on_event(job_id, event)
+    def on_event(self, job_id: str, event: ExecutorEvent, life: int = 0) -> Sent:
+        """Take in an event of the executor of one life of a job. Repeated and late ones do no harm.
+
+        Return what its job was sent by then.
+        """
+        return self._cycle.on_event(job_id, event, life)
 
     def _cluster(self) -> Cluster | None:
         """Return the nodes; None until Ray has named them, as no job waits for GPU types then."""
@@ -219,8 +230,8 @@ class SchedulerService:
         while self._clock.monotonic_s() < deadline_s and any(job.group for job in self._store.unretired.values()):
             self._wake.wait(0.1)
             self._wake.clear()
-        for job_id in self._store.unretired:
-            self._executors.retire(job_id)
+        for job in self._store.unretired.values():
+            self._executors.retire(job)
         self._executors.drain(grace_s)
         self._nodes.stop(drop_leases=True)
 

@@ -21,6 +21,7 @@ class Status(StrEnum):
     RESTARTING = "restarting"  # after an error of its script, or on GPUs whose workers were lost
     LEAVING = "leaving"  # it saves and gives up its GPUs
     EVICTED = "evicted"  # it has trained, and other jobs have its GPUs
+    PAUSED = "paused"  # its user holds it
     SUCCEEDED = "succeeded"
     FAILED = "failed"
     CANCELLED = "cancelled"
@@ -29,6 +30,8 @@ class Status(StrEnum):
 def status_of(job: JobRecord) -> Status:
     if not job.active:
         return Status(job.phase.value)
+    if job.paused:
+        return Status.LEAVING if job.occupied else Status.PAUSED
     if job.phase is Phase.PROFILING:
         return Status.MEASURING if any(run.active for run in job.profiles) else Status.WAITING
     if job.target and job.retrying:

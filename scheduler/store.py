@@ -133,7 +133,9 @@ class Store:
         before = self._jobs.get(job.id)
         self._transactions.on_failure(lambda: self._put_back(job.id, before))
         self._jobs[job.id] = job
-        if not job.retired:
+        if not job.retired and before is not None and before.retired:
+            self._sort_unretired()
+        elif not job.retired:
             self._unretired[job.id] = job
         else:
             self._unretired.pop(job.id, None)
@@ -144,10 +146,16 @@ class Store:
             self._unretired.pop(job_id, None)
             return
         self._jobs[job_id] = before
-        if job_id in self._unretired:
+        if before.retired:
+            self._unretired.pop(job_id, None)
+        elif job_id in self._unretired:
             self._unretired[job_id] = before
-        elif not before.retired:
-            self._unretired = {job.id: job for job in self._jobs.values() if not job.retired}  # in their order
+        else:
+            self._sort_unretired()
+
+    def _sort_unretired(self) -> None:
+        """Collect the jobs that are not retired anew, in their order."""
+        self._unretired = {job.id: job for job in self._jobs.values() if not job.retired}
 
     def _check_version(self, path: Path) -> None:
         self._db.execute("insert or ignore into meta values('version', ?)", (str(SCHEMA_VERSION),))

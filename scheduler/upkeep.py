@@ -27,7 +27,8 @@ def steps(
     if not job.active:
         yield lambda job: retire(job, settings, now)
     elif job.phase is Phase.SUBMITTED:
-        yield lambda job: admit(job, nodes.cluster, with_known, now)
+        yield lambda job: begin_again(job, settings, now)
+        yield lambda job: Reaction(job) if job.renews else admit(job, nodes.cluster, with_known, now)
     elif job.phase is Phase.PROFILING:
         yield lambda job: measure_on_present_types(job, nodes.cluster, now)
         yield from [lambda job: give_up_late(job, settings, now)] * len(job.measured_in)
@@ -58,10 +59,22 @@ def is_news(before: JobRecord, after: JobRecord) -> bool:
 
 def retire(job: JobRecord, settings: Settings, now: float) -> Reaction:
     """Retire an ended job once its slots are released, or their release is overdue."""
-    waited = job.pending_since_s is None or now - job.pending_since_s > settings.release_timeout_s
-    if job.retired or (job.held and not waited):
+    if job.retired or not _has_left(job, settings, now):
         return Reaction(job)
     return Reaction(replace(job, held=(), pending_since_s=None, retired=True), round=True)
+
+
+def begin_again(job: JobRecord, settings: Settings, now: float) -> Reaction:
+    """Begin a job's new life where its last one was about to be retired."""
+    if not job.renews or not _has_left(job, settings, now):
+        return Reaction(job)
+    return Reaction(replace(job, held=(), pending_since_s=None, renews=False, life=job.life + 1), round=True)
+
+
+def _has_left(job: JobRecord, settings: Settings, now: float) -> bool:
+    """Return whether the slots of an ended life are released, or their release is overdue."""
+    waited = job.pending_since_s is None or now - job.pending_since_s > settings.release_timeout_s
+    return waited or not job.held
 
 
 def due_s(job: JobRecord, settings: Settings) -> float:

@@ -20,6 +20,7 @@ from coadapt.client.client import NoClusterError, UnknownJobError, _original
 from coadapt.client.cluster_record import LocalClusterError
 from coadapt.core import emulated_nodes
 from coadapt.core.cluster import Node
+from coadapt.core.errors import JobStateError
 from coadapt.core.job import JobSpec, JobState, Phase
 from coadapt.core.slot import Slot
 from coadapt.deploy.start_service import SettingsError
@@ -32,7 +33,7 @@ from tests.support.bad_jobs import BAD_CLUSTERS
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMANDS = ["up", "submit", "list", "describe", "logs", "cancel", "cluster", "explain", "outputs"]
-COMMANDS += ["down", "schema", "check"]
+COMMANDS += ["down", "schema", "check", "pause", "resume", "requeue"]
 
 
 @pytest.fixture(autouse=True)
@@ -82,6 +83,8 @@ def test_help_costs_less_than_a_third_of_a_second_of_work() -> None:
         (["describe", "job-1"], Exit.NO_CLUSTER),
         (["explain", "job-1", "--json"], Exit.NO_CLUSTER),
         (["cancel", "job-1"], Exit.NO_CLUSTER),
+        (["pause", "job-1"], Exit.NO_CLUSTER),
+        (["resume"], Exit.USAGE),
         (["cluster", "--json"], Exit.NO_CLUSTER),
         (["submit", str(ROOT / "examples" / "rigid" / "job.yaml")], Exit.NO_CLUSTER),
         (["down"], Exit.OK),
@@ -208,6 +211,14 @@ class Ended:
     def cancel(self, job: str) -> bool:
         return job == "a-1"
 
+    def pause(self, job: str) -> bool:
+        if job == "b-2":
+            raise JobStateError("b-2 has succeeded, so there is nothing to pause")
+        return True
+
+    def requeue(self, job: str) -> bool:
+        return job == "b-2"
+
 
 def test_cancel_says_of_each_job_whether_it_ended_it(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -220,6 +231,22 @@ def test_cancel_says_of_each_job_whether_it_ended_it(
         {"id": "a-1", "cancelled": True},
         {"id": "b-2", "cancelled": False},
     ]
+
+
+def test_a_verb_that_one_job_refuses_is_done_to_the_others_and_told(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(main, "_connect", Ended)
+    assert main.run(["pause", "b-2", "a"]) == Exit.USAGE
+    told = capsys.readouterr()
+    assert (told.out, told.err) == ("a-1 paused\n", "coadapt: b-2 has succeeded, so there is nothing to pause\n")
+    assert main.run(["pause", "b-2", "a", "--json"]) == Exit.USAGE
+    assert json.loads(capsys.readouterr().out) == [
+        {"id": "b-2", "paused": False, "refused": "b-2 has succeeded, so there is nothing to pause"},
+        {"id": "a-1", "paused": True},
+    ]
+    assert main.run(["requeue", "a", "b"]) == Exit.OK
+    assert capsys.readouterr().out == "a-1 waits already\nb-2 requeued\n"
 
 
 def test_an_unknown_job_is_told_with_the_command_that_shows_every_job(

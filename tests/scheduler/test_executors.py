@@ -125,7 +125,7 @@ def test_commands_arrive_in_order_and_an_executor_is_made_once(executors: Execut
     executors.profile(job(), B, 1)
     executors.end_profile(job(), B, 1)
     executors.restart(job())
-    executors.retire("j-1")
+    executors.retire(job())
     executors.drain(WAIT_S)
     assert actors.asked == [
         ("make", NAME),
@@ -140,7 +140,7 @@ def test_commands_arrive_in_order_and_an_executor_is_made_once(executors: Execut
 def test_no_executor_is_made_only_to_end_something(executors: Executors, actors: Actors) -> None:
     executors.cancel(job())
     executors.end_profile(job(), B, 1)
-    executors.retire("j-1")
+    executors.retire(job())
     executors.drain(WAIT_S)
     assert actors.asked == []
 
@@ -231,6 +231,32 @@ def test_executors_of_all_other_jobs_are_ended_and_nobody_else(
         ray.util, "list_named_actors", lambda all_namespaces: [*found, {"name": names[1], "namespace": "other"}]
     )
     actors.there = set(names)
-    executors.retire_others(["j-1"])
+    executors.retire_others([job()])
     executors.drain(WAIT_S)
     assert actors.asked == [("kill", "coadapt-job-old-2", True)]
+
+
+def test_a_job_that_begins_again_has_an_executor_of_its_own_which_says_so(
+    executors: Executors, actors: Actors, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    again = job(life=2)
+    executors.assign(job(), (A,), 1)
+    executors.assign(again, (A,), 2)
+    executors.retire(job())
+    executors.assign(again, (B,), 3)
+    executors.drain(WAIT_S)
+    assert [asked[:2] for asked in actors.asked] == [
+        ("make", NAME),
+        ("assign", NAME),
+        ("make", f"{NAME}~2"),
+        ("assign", f"{NAME}~2"),
+        ("kill", NAME),
+        ("assign", f"{NAME}~2"),
+    ]
+    actors.asked.clear()
+    found = [{"name": name, "namespace": "coadapt"} for name in (NAME, f"{NAME}~1", f"{NAME}~2")]
+    monkeypatch.setattr(ray.util, "list_named_actors", lambda all_namespaces: found)
+    actors.there |= {one["name"] for one in found}
+    executors.retire_others([again])
+    executors.drain(WAIT_S)
+    assert actors.asked == [("kill", NAME, True), ("kill", f"{NAME}~1", True)], "of earlier lives"

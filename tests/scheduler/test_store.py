@@ -131,9 +131,9 @@ def test_a_job_that_has_ended_stays_ended(store: Store, end: Phase) -> None:
     assert store.get(job.id).phase is end
 
 
-def test_the_phases_lead_from_submission_to_an_end() -> None:
+def test_the_phases_lead_from_submission_to_an_end_and_from_there_only_to_another_submission() -> None:
     for phase, following in NEXT.items():
-        assert bool(following) != phase.is_terminal
+        assert (following == {Phase.SUBMITTED}) == phase.is_terminal
         for other in Phase:
             if other in following or other is phase:
                 check(phase, other)

@@ -10,7 +10,7 @@ A story is one command a line (`World.tell`). Lines that begin with "?" are chec
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -39,6 +39,7 @@ from coadapt.scheduler.hooks import Change, CycleHook, RoundDone
 from coadapt.scheduler.nodes import NodesSnapshot
 from coadapt.scheduler.record import JobRecord
 from coadapt.scheduler.store import Store
+from coadapt.scheduler.verbs import pause, requeue, resume
 
 from tests.support.rounds import cluster
 
@@ -125,12 +126,12 @@ class StubExecutors:
     def restart(self, job: JobRecord) -> None:
         self._note(job.id, f"restart {short(job.id)}")
 
-    def retire(self, job_id: str) -> None:
-        self._note(job_id, f"retire {short(job_id)}")
+    def retire(self, job: JobRecord) -> None:
+        self._note(job.id, f"retire {short(job.id)}")
 
-    def retire_others(self, job_ids: Collection[str]) -> None:
-        for job_id in sorted(self.left_over - set(job_ids)):
-            self.retire(job_id)
+    def retire_others(self, jobs: Sequence[JobRecord]) -> None:
+        for job_id in sorted(self.left_over - {job.id for job in jobs}):
+            self._note(job_id, f"retire {short(job_id)}")
 
     def statuses(self, jobs: Sequence[JobRecord], timeout_s: float) -> Mapping[str, ExecutorStatus | None]:
         return {
@@ -334,6 +335,15 @@ class World:
     def on_cancel(self, name: str) -> None:
         self.cycle.cancel(self.ids[name])
 
+    def on_pause(self, name: str) -> None:
+        self.cycle.do(self.ids[name], pause)
+
+    def on_resume(self, name: str) -> None:
+        self.cycle.do(self.ids[name], resume)
+
+    def on_requeue(self, name: str) -> None:
+        self.cycle.do(self.ids[name], requeue)
+
     def on_nodes(self, *text: str) -> None:
         self.all = cluster(" ".join(text))
         self.nodes.snapshot = nodes_of(self.all)
@@ -413,6 +423,12 @@ class World:
         if gone := tuple(sorted(set(job.held) - set(job.target))):
             self._say(name, Released(job.sequence, gone))
 
+    def on_leftrun(self, name: str, gpu_type: str) -> None:
+        run = self.job(name).profile(gpu_type)
+        assert run is not None
+        assert run.slot is not None
+        self._say(name, Released(self.job(name).sequence, (run.slot,)))
+
     def on_gaveup(self, name: str, count: str) -> None:
         job = self.job(name)
         self._say(name, Released(job.sequence, job.target[-int(count) :]))
@@ -444,4 +460,4 @@ class World:
         self.cycle.executor_lost(self.ids[name], "its executor died")
 
     def _say(self, name: str, event: Any) -> None:
-        self.cycle.on_event(self.ids[name], event)
+        self.cycle.on_event(self.ids[name], event, self.job(name).life)

@@ -27,7 +27,7 @@ class Service:
         self._events: dict[str, list[Any]] = {}
         self._changed = threading.Condition()
 
-    def on_event(self, job_id: str, event: Any) -> None:
+    def on_event(self, job_id: str, event: Any, life: int) -> None:
         with self._changed:
             self._events.setdefault(job_id, []).append(event)
             self._changed.notify_all()

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import random
 from collections import Counter, deque
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from coadapt.core.cluster import Cluster, Node
+from coadapt.core.job import Phase
 from coadapt.core.slot import Slot
 from coadapt.executor.executor_job import ExecutorStatus
 from coadapt.executor.protocol.job_events import ExecutorEvent, JobFinished, ProfileFinished, Released, Running
 from coadapt.policies.catalogue import make_policy
 from coadapt.policies.per_pool import PerPool
+from coadapt.scheduler.executors import actor_name
 from coadapt.scheduler.record import JobRecord
+from coadapt.scheduler.verbs import Verb, pause, requeue, resume
 
 from tests.support.cycles import World, measured, nodes_of
 
@@ -35,6 +38,7 @@ class SimulatedExecutor:
 
     history: History
     job_id: str
+    life: int = 0
     waits: bool = False  # restarted, and not yet told which commands are from before
     sequence: int = 0
     last_run: int = 0
@@ -166,7 +170,9 @@ class History:
 
     def __init__(self, seed: int, policy: str, nodes: str, folder: Path) -> None:
         self.draw, self.known, self.work = random.Random(seed), dict[str, set[str]](), dict[str, int]()
-        self.executors: dict[str, SimulatedExecutor] = {}
+        self.executors: dict[str, SimulatedExecutor] = {}  # by name
+        self.gone: list[SimulatedExecutor] = []  # killed; what they had sent is still on its way
+        self.verbs = 0
         self.make = partial(PerPool, partial(make_policy, policy))
         self.crash_in: int | None = None  # writes and commands until the service dies
         self.world = World(folder, nodes, planner=self.make())
@@ -217,54 +223,61 @@ class History:
 
     # --- commands of the service (`ExecutorBackend`) --------------------------------------------------------
 
-    def _of(self, job_id: str) -> SimulatedExecutor | None:
+    def _of(self, job: JobRecord) -> SimulatedExecutor | None:
         self._maybe_crash()
-        return self.executors.get(job_id)
+        return self.executors.get(actor_name(job))
 
-    def _made(self, job_id: str) -> SimulatedExecutor:
+    def _made(self, job: JobRecord) -> SimulatedExecutor:
         self._maybe_crash()
-        return self.executors.setdefault(job_id, SimulatedExecutor(self, job_id))
+        return self.executors.setdefault(actor_name(job), SimulatedExecutor(self, job.id, job.life))
 
     def assign(self, job: JobRecord, slots: Sequence[Slot], sequence: int) -> None:
-        self._made(job.id).assign(tuple(slots), sequence)
+        self._made(job).assign(tuple(slots), sequence)
 
     def profile(self, job: JobRecord, slot: Slot, sequence: int) -> None:
-        self._made(job.id).profile(slot, sequence)
+        self._made(job).profile(slot, sequence)
 
     def end_profile(self, job: JobRecord, slot: Slot, sequence: int) -> None:
-        if executor := self._of(job.id):
+        if executor := self._of(job):
             executor.end_profile(slot, sequence)
 
     def cancel(self, job: JobRecord) -> None:
-        if executor := self._of(job.id):
+        if executor := self._of(job):
             executor.end()
 
     def restart(self, job: JobRecord) -> None:
-        if self._of(job.id):
-            self._restart(job.id)
+        if self._of(job):
+            self._restart(actor_name(job))
 
-    def retire(self, job_id: str) -> None:
+    def retire(self, job: JobRecord) -> None:
         self._maybe_crash()
-        self.executors.pop(job_id, None)
+        self._kill(actor_name(job))
 
-    def retire_others(self, job_ids: Collection[str]) -> None:
-        self.executors = {id: one for id, one in self.executors.items() if id in job_ids}
+    def retire_others(self, jobs: Sequence[JobRecord]) -> None:
+        for name in self.executors.keys() - {actor_name(job) for job in jobs}:
+            self._kill(name)
+
+    def _kill(self, name: str) -> None:
+        if executor := self.executors.pop(name, None):
+            self.gone.append(executor)
 
     def statuses(self, jobs: Sequence[JobRecord], timeout_s: float) -> Mapping[str, ExecutorStatus | None]:
-        known = [self.executors[job.id] for job in jobs if job.id in self.executors]
+        known = [self.executors[name] for job in jobs if (name := actor_name(job)) in self.executors]
         silent = {one.job_id for one in known if self.draw.random() < 0.2}
         return {o.job_id: None if o.job_id in silent else ExecutorStatus("", o.sequence) for o in known}
 
-    def _restart(self, job_id: str) -> None:
-        self.executors[job_id] = SimulatedExecutor(self, job_id, waits=True)
-        self.executors[job_id].tell(Released(0, everything=True))
+    def _restart(self, name: str) -> None:
+        before = self.executors[name]
+        self.executors[name] = SimulatedExecutor(self, before.job_id, before.life, waits=True)
+        self.executors[name].tell(Released(0, everything=True))
 
     # --- time -----------------------------------------------------------------------------------------------
 
     def tick(self, seconds: float = 1.0) -> None:
         try:
-            for executor in list(self.executors.values()):
+            for executor in [*self.gone, *self.executors.values()]:
                 self._deliver(executor)
+            self.gone = [executor for executor in self.gone if executor.events]
             self.world.cycle.step()
         except Crash:
             self.reopen()
@@ -276,7 +289,7 @@ class History:
     def _deliver(self, executor: SimulatedExecutor) -> None:
         while executor.events and executor.events[0][0] <= self.now_s:
             event = executor.events[0][1]
-            sent = self.world.cycle.on_event(executor.job_id, event)
+            sent = self.world.cycle.on_event(executor.job_id, event, executor.life)
             if executor.waits and isinstance(event, Released) and event.everything:
                 executor.attached(sent.sequence, sent.profile_sequence)
             executor.events.popleft()
@@ -284,6 +297,8 @@ class History:
     def check_devices(self) -> None:
         """Check that no GPU has two processes, by what really runs and not by any record."""
         users: dict[tuple[str, int], str] = {}
+        for job in self.world.store.unretired.values():
+            assert not (job.paused and job.target), f"{job.id} is paused and is given {job.target}"
         for job_id, executor in self.executors.items():
             for slot in executor.used:
                 for gpu in [(slot.node_id, device) for device in slot.devices]:
@@ -309,14 +324,35 @@ class History:
                 self._restart(self.draw.choice(sorted(self.executors)))
             elif x < 0.49 and active:
                 name = self.draw.choice(active)
-                self.executors.pop(self.world.ids[name], None)
+                self._kill(actor_name(self.world.job(name)))
                 self.world.on_executorlost(name)
             elif x < 0.56:
                 self.crash_in = self.draw.randint(1, 12)
             elif x < 0.59:
                 self.reopen()
+            elif x < 0.64 and active:
+                self._ask(pause, self.draw.choice(active))
+            elif x < 0.72 and (idle := [name for name in self.world.ids if self._may_be_resumed(name)]):
+                self._ask(resume, self.draw.choice(idle))
+            elif x < 0.76 and self.world.ids:
+                name = self.draw.choice(sorted(self.world.ids))
+                self._ask(resume if self.world.job(name).paused else requeue, name)
         except Crash:
             self.reopen()
+
+    def _may_be_resumed(self, name: str) -> bool:
+        job = self.world.job(name)
+        return job.paused or job.phase in (Phase.FAILED, Phase.CANCELLED)
+
+    def _ask(self, verb: Verb, name: str) -> None:
+        """Ask for a verb as a client does: again, with the same key, where the service died meanwhile."""
+        self.verbs += 1
+        job_id, key = self.world.ids[name], f"verb-{self.verbs}"
+        try:
+            self.world.cycle.do(job_id, verb, key)
+        except Crash:
+            self.reopen()
+            self.world.cycle.do(job_id, verb, key)
 
     def _submit(self) -> None:
         rare = {"unprofiled": 0.3, "rigid=2": 0.2, "kept": 0.15, "types=t4": 0.1, "types=a100": 0.1, "same=s": 0.3}
@@ -354,6 +390,9 @@ class History:
         self._have_nodes([], frozenset())
         self.tick()
         self._have_nodes(self.base.nodes)
+        for name in self.world.ids:
+            if self.world.job(name).paused:
+                self._ask(resume, name)
         for _ in range(6000):
             if not self.world.store.unretired:
                 break

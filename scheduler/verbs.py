@@ -1,0 +1,129 @@
+"""What a user asks of a job beside submit and cancel: pause, resume, requeue. Pure.
+
+Each verb returns the record to write and the commands that follow. It returns the same record where there is
+nothing to do. Raises: JobStateError where the verb does not fit, with one sentence that says what would.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from ..core.doors import Door
+from ..core.errors import JobStateError
+from ..core.events import EventKind
+from ..core.job import Phase
+from .commands import Command, EndProfile, LeaveGpus
+from .job_lifecycle import advance
+from .reactions import Reaction, claim, gpus_of
+from .record import JobRecord, ProfileRun, Stopped
+from .status import status_of
+from .store import Event
+
+Verb = Callable[[JobRecord, float], Reaction]
+
+
+def pause(job: JobRecord, now: float) -> Reaction:
+    """Hold a job: it saves and leaves its GPUs, and no round gives it any until it is resumed."""
+    if not job.active:
+        raise JobStateError(f"{job.id} has {_ended(job)}, so there is nothing to pause")
+    if job.paused:
+        return Reaction(job)
+    _check_may_start_again(job, "paused")
+    ends = tuple(EndProfile(run.slot, run.sequence) for run in job.profiles if run.active and run.slot)
+    held = replace(job, paused=True, profiles=tuple(_put_off(run, now) for run in job.profiles))
+    leaving, commands = _leave(held, Stopped.PAUSED, now)
+    text = f"paused by the user{_what_it_leaves(job)}"
+    return Reaction(leaving, (_event(job, EventKind.PAUSE, now, text),), round=True, commands=(*ends, *commands))
+
+
+def resume(job: JobRecord, now: float) -> Reaction:
+    """Let a paused job take part again, or a failed or cancelled one go on from its last checkpoint."""
+    if job.paused:
+        text = "resumed by the user"
+        return Reaction(replace(job, paused=False), (_event(job, EventKind.RESUME, now, text),), round=True)
+    if job.active:
+        raise JobStateError(f"{job.id} is not paused: it is {status_of(job)}")
+    if job.phase is Phase.SUCCEEDED:
+        raise JobStateError(
+            f"{job.id} has succeeded, so there is nothing to resume; "
+            f"`coadapt fork {job.id}` starts a new job from its last checkpoint"
+        )
+    return _again(job, EventKind.RESUME, "resumed by the user", now)
+
+
+def requeue(job: JobRecord, now: float) -> Reaction:
+    """Have a job give up its GPUs and wait again, or have one that has ended run again."""
+    if not job.active:
+        return _again(job, EventKind.REQUEUE, "requeued by the user", now)
+    if job.paused:
+        raise JobStateError(f"{job.id} is paused; `coadapt resume {job.id}` lets it take part again")
+    _check_may_start_again(job, "requeued")
+    leaving, commands = _leave(job, Stopped.REQUEUED, now)
+    if leaving is job:
+        return Reaction(job)
+    text = f"requeued by the user{_what_it_leaves(job)}"
+    return Reaction(leaving, (_event(job, EventKind.REQUEUE, now, text),), round=True, commands=commands)
+
+
+VERBS: dict[str, Verb] = {verb.__name__: verb for verb in (pause, resume, requeue)}
+
+
+def _check_may_start_again(job: JobRecord, done: str) -> None:
+    """Raise JobStateError for a program that has begun and may not be stopped and started again."""
+    if job.occupied and job.spec.door is Door.PLAIN and not job.spec.restartable:
+        raise JobStateError(
+            f"{job.id} runs a program that may not be started again (restartable: false), so it cannot be {done}; "
+            f"`coadapt cancel {job.id}` ends it"
+        )
+
+
+def _leave(job: JobRecord, why: Stopped, now: float) -> tuple[JobRecord, tuple[Command, ...]]:
+    """Return the job as told to leave all its GPUs; the same one where it has none."""
+    if not job.target:
+        return job, ()
+    return claim(job, (), now, why).job, (LeaveGpus(),)
+
+
+def _put_off(run: ProfileRun, now: float) -> ProfileRun:
+    """Return a run that is to start again later. It keeps its slot until its worker has left."""
+    return replace(run, started_s=None, ended_s=now) if run.active else run
+
+
+def _again(job: JobRecord, kind: EventKind, text: str, now: float) -> Reaction:
+    """Return an ended job as one that is to be admitted anew. Its errors count from 0 again.
+
+    Where its last executor is still there, the new life begins when that one has left all GPUs.
+    """
+    native = job.spec.door is Door.NATIVE
+    how = "it goes on from its last checkpoint, or from the start without one" if native else "it starts again"
+    changed = replace(
+        job,
+        state=replace(advance(job.state, Phase.SUBMITTED, now), failures=0),
+        retired=False,
+        life=job.life + job.retired,
+        renews=not job.retired,
+        profiles=(),
+        pending_commands=(),
+        last_grant=(),
+        generation=0,
+        reached=(),
+        stopped=None,
+        retrying=False,
+        faults=0,
+        ended_early="",
+    )
+    return Reaction(changed, (_event(job, kind, now, f"{text}: {how}"),), round=True)
+
+
+def _what_it_leaves(job: JobRecord) -> str:
+    slots = (*job.target, *(run.slot for run in job.profiles if run.active))
+    return f": it leaves {gpus_of(slots)}" if any(slots) else ""
+
+
+def _ended(job: JobRecord) -> str:
+    return "been cancelled" if job.phase is Phase.CANCELLED else str(job.phase)
+
+
+def _event(job: JobRecord, kind: EventKind, now: float, text: str) -> Event:
+    return Event(kind, now, job.id, {"text": text})
