@@ -112,6 +112,14 @@ class ProgressSource(_Strict):
         return self
 
 
+class RestartPolicy(StrEnum):
+    """After what a job is started again by itself."""
+
+    NEVER = "never"  # after nothing: an error or a loss ends it
+    ON_LOSS = "on_loss"  # after lost workers, nodes and executors; an error ends it
+    ON_FAILURE = "on_failure"  # after errors, too
+
+
 class JobSpec(_Strict):
     """One training run as its user describes it: the schema of a job file."""
 
@@ -151,6 +159,8 @@ class JobSpec(_Strict):
     """false: once started, the job keeps its GPUs until it ends."""
     reservation: Reservation | None = None
     """GPUs of one type kept for the job while it is active."""
+    restart_policy: RestartPolicy | None = None
+    """What the job is started again after; by default on_failure, and on_loss for a program of a fixed size."""
     max_failures: int = Field(default=3, ge=0, le=1000)
     """Errors of the script after which the job fails, the same one twice is enough; lost machines do not count."""
     fingerprint: Annotated[str, Field(min_length=1)] | None = None
@@ -224,6 +234,14 @@ class JobSpec(_Strict):
     def door(self) -> Door:
         """How the program works with the cluster."""
         return door(self.elastic, self.sizes)
+
+    @property
+    def restarts(self) -> RestartPolicy:
+        """After what it is started again."""
+        if self.restart_policy is not None:
+            return self.restart_policy
+        fixed = self.door is Door.PLAIN and not self.restartable
+        return RestartPolicy.ON_LOSS if fixed else RestartPolicy.ON_FAILURE
 
     @property
     def processes_on_node(self) -> Processes:

@@ -94,7 +94,7 @@ class AdaptiveExecutor:
             store=self._store,
             batch_for=self._batch_for,
             profiled=self._profiled,
-            budget=FailureBudget(job.max_failures),
+            budget=FailureBudget(job.max_failures, job.restarts),
             timeouts=timeouts or patient(job.training.hang_timeout_s),
             worker_id=lambda n: f"{incarnation}-{n}",
             script=Path(job.script).name,

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ..core.batch_plan import BatchPlan
+from ..core.job import RestartPolicy
 from ..core.reports import Report
 from ..core.service_names import NAMESPACE, SERVICE_NAME
 from ..core.slot import Slot
@@ -36,6 +37,7 @@ class ExecutorJob:
     gpus_per_replica: Mapping[str, int] = field(default_factory=dict)  # per GPU type the job may use
     fewest_replicas: int = 1
     max_failures: int = 3
+    restarts: RestartPolicy = RestartPolicy.ON_FAILURE
     measurements: Measurements | None = None  # the service's last copy
     life: int = 0  # how often the job began again after it had ended
     service_name: str = SERVICE_NAME

@@ -20,7 +20,7 @@ from ray.exceptions import ActorDiedError, ActorUnavailableError, RayError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from ..core.doors import Door
-from ..core.job import JobSpec
+from ..core.job import JobSpec, RestartPolicy
 from ..core.service_names import NAMESPACE, SERVICE_NAME
 from ..core.settings import Settings
 from ..core.slot import Slot
@@ -244,6 +244,7 @@ def executor_job(
         gpus_per_replica=gpus_per_replica(spec, gpu_types),
         fewest_replicas=spec.fewest_replicas,
         max_failures=spec.max_failures,
+        restarts=spec.restarts,
         measurements=job.measurements,
         service_name=SERVICE_NAME,
         service_namespace=NAMESPACE,
@@ -252,16 +253,16 @@ def executor_job(
 
 def command_job(job: JobRecord, settings: Settings, packages: PackageStore) -> CommandJob:
     """Return what the executor of a job that never calls `coadapt.prepare` is told when it is made."""
-    spec, restarting = job.spec, job.spec.door is Door.RESTARTING
-    again = restarting or spec.restartable
+    spec, restarts = job.spec, job.spec.restarts
+    errors, losses = restarts is RestartPolicy.ON_FAILURE, restarts is not RestartPolicy.NEVER
     return CommandJob(
         id=job.id,
         life=job.life,
         script=spec.script,
         command=tuple(spec.command or spec.args),
         processes=spec.processes_on_node,
-        rules=Rules(spec.grace_s, retries_errors=again),
-        measured=restarting,
+        rules=Rules(spec.grace_s, retries_errors=errors, retries_losses=losses),
+        measured=spec.door is Door.RESTARTING,
         max_failures=spec.max_failures,
         package=str(packages.find(job.package)) if job.package is not None else "",
         working_dir=spec.working_dir if job.package is None else "",

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..core.events import EventKind
-from ..core.job import Phase
+from ..core.job import Phase, RestartPolicy
 from ..core.reports import Report
 from ..core.slot import Slot
 from ..executor.protocol.job_events import (
@@ -27,7 +27,7 @@ from ..executor.protocol.job_events import (
     WorkerLost,
 )
 from ..executor.protocol.metric_limits import bounded, places
-from ..executor.reconciling.failures import NO_OTHER_END, SAME_TWICE, fault_of, is_final, too_many
+from ..executor.reconciling.failures import NO_OTHER_END, POLICY, SAME_TWICE, fault_of, is_final, too_many
 from . import profile_reuse
 from .commands import Command, EndProfile, RestartExecutor
 from .job_lifecycle import advance
@@ -139,6 +139,8 @@ def lose_everything(job: JobRecord, reason: str, now: float) -> Reaction:
         retrying=False,
         profiles=tuple(_reset(run) for run in job.profiles),
     )
+    if job.spec.restarts is RestartPolicy.NEVER and job.held and job.state.started_s is not None and not leaving:
+        return end(lost, Phase.FAILED, reason, now, POLICY)
     return Reaction(
         _requeue(lost, reason, now), (_event(job, EventKind.LOST, now, reason),) if had else (), round=True
     )
@@ -204,6 +206,8 @@ def _fault_while_measured(job: JobRecord, event: ProfileFinished, told: Event, n
         why = NO_OTHER_END
     elif elsewhere or again:
         why = SAME_TWICE
+    elif job.spec.restarts is not RestartPolicy.ON_FAILURE:
+        why = POLICY
     else:
         why = too_many(job.faults + 1, job.spec.max_failures)
     changed = replace(

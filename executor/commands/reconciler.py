@@ -23,7 +23,7 @@ from ..protocol.job_events import (
     WorkerLost,
 )
 from ..protocol.worker_events import Exited, Gone
-from ..reconciling.failures import FailureBudget, fault_of
+from ..reconciling.failures import POLICY, FailureBudget, fault_of
 from ..reconciling.slot_tries import backoff_s
 from .crews import CrewPlan, crew_plans
 from .effects import Effect, KillCrew, SendCrew, StartCrew, TellService
@@ -262,7 +262,7 @@ class CommandReconciler:
         self.last_error = summary
         why = self.budget.user_error(summary, fault_of(summary, traceback), self.steps)
         if not self.rules.retries_errors:
-            why = why or "an error ends a job that may not be started again"
+            why = why or POLICY
         if why:
             self._give_up(summary, traceback, why, now)
             return
@@ -281,7 +281,7 @@ class CommandReconciler:
         if self.budget.loss(self.generation, int(made)):
             self._give_up(f"lost again and again without progress: {summary}", "", "", now)
         elif not self.rules.retries_losses and self._begun_s is not None:
-            self._give_up(summary, "", "the job's restart_policy allows no other start", now)
+            self._give_up(summary, "", POLICY, now)
         else:
             self._recovered = self._recovered or self._begun_s is not None
             self._not_before_s = now + backoff_s(self.budget.recoveries)

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 
+from ...core.job import RestartPolicy
 from ..protocol.script_errors import NEVER_PREPARED
 
 # Losses without a step between them, or without progress past an earlier loss, are bounded too. A script that
@@ -18,6 +19,7 @@ OUTAGES = 12
 # Reasons why no other try follows an error.
 NO_OTHER_END = "no other try can end otherwise"
 SAME_TWICE = "the same error twice, and no progress between"
+POLICY = "its restart_policy allows no other try"
 _FRAME = re.compile(r'^[ |+-]*File "([^"]+)", line (\d+)', re.MULTILINE)
 _NOT_THE_SCRIPTS = re.compile(
     rf"[/\\](site|dist)-packages[/\\]|[/\\]lib[/\\]python3[^/\\]*[/\\]|^<|^{re.escape(str(Path(__file__).parents[1]))}[/\\]"
@@ -48,10 +50,11 @@ class FailureBudget:
     """Count script errors and lost workers of one job.
 
     `max_failures` bounds script errors over the job's life. The same error twice without progress ends the job at
-    once. A lost worker costs nothing unless losses repeat without progress.
+    once. A lost worker costs nothing unless losses repeat without progress. `restarts` may allow less.
     """
 
     max_failures: int
+    restarts: RestartPolicy = RestartPolicy.ON_FAILURE
     failures: int = 0
     recoveries: int = 0
     furthest: int = -1  # the optimizer step that lost workers had reached
@@ -60,10 +63,13 @@ class FailureBudget:
     _fruitless: int = 0
     _repeated: int = 0
 
-    def user_error(self, summary: str, fault: str | None = None, steps: int = 0, stride: int = 0) -> str:
+    def user_error(
+        self, summary: str, fault: str | None = None, steps: int = 0, stride: int = 0, *, of_script: bool = True
+    ) -> str:
         """Count an error of the script; return why the job has to be given up, or "".
 
-        `fault` comes from `fault_of`; None if the next try may not meet the error, as with memory.
+        `of_script`: whether the script is at fault, as it is not where memory ran out at a batch that was chosen
+        for it. `fault` comes from `fault_of`; None if the next try may not meet the error, as with memory.
         `steps` is the last known optimizer step; the error may have come up to `stride` steps later.
         """
         self.failures += 1
@@ -74,6 +80,8 @@ class FailureBudget:
             self._faults[fault] = max(steps + stride, before or 0)
         if before is not None and steps <= before:
             return SAME_TWICE
+        if self.restarts is RestartPolicy.NEVER or (self.restarts is RestartPolicy.ON_LOSS and of_script):
+            return POLICY
         return too_many(self.failures, self.max_failures)
 
     def outage(self, steps: int) -> bool:

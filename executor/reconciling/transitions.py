@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from ...core.job import RestartPolicy
 from ..protocol.job_events import Failing, JobFailed, JobFinished, Released, Running, WorkerLost
 from ..protocol.messages import Abort, Crashed, Finished, Leave, Left, Stop
 from ..protocol.ranks import joins, rank_order
 from .effects import Send
-from .failures import fault_of
+from .failures import POLICY, fault_of
 from .slot_tries import backoff_s
 from .states import (
     Ended,
@@ -167,7 +168,10 @@ def count_loss(run: TrainingRun, worker: TrainingWorker, summary: str) -> None:
     run.last_error = summary
     steps = max(worker.steps, run.steps)
     before = worker.joined_steps if worker.joined else steps
-    if run.budget.loss(steps, steps - before):
+    again_and_again = run.budget.loss(steps, steps - before)
+    if run.budget.restarts is RestartPolicy.NEVER:
+        _give_up(run, summary, POLICY)
+    elif again_and_again:
         _give_up(run, f"lost again and again without progress: {summary}")
 
 
@@ -177,7 +181,11 @@ def storage_failed(run: TrainingRun, worker: TrainingWorker, error: Crashed, now
     if worker.id in run.ranks and not _first_lost(run):
         return
     run.last_error = summary
-    if run.budget.outage(max(worker.steps, run.steps)):
+    again_and_again = run.budget.outage(max(worker.steps, run.steps))
+    if run.budget.restarts is RestartPolicy.NEVER:
+        _give_up(run, summary, POLICY)
+        return
+    if again_and_again:
         _give_up(run, f"storage failed again and again: {summary}")
         return
     run.not_before_s = now + backoff_s(run.budget.outages)
@@ -201,8 +209,8 @@ def _first_lost(run: TrainingRun) -> bool:
     return True
 
 
-def _give_up(run: TrainingRun, why: str) -> None:
-    run.effects.tell(JobFailed(why, "", run.budget.failures))
+def _give_up(run: TrainingRun, summary: str, why: str = "") -> None:
+    run.effects.tell(JobFailed(summary, "", run.budget.failures, why))
     end(run, JobEnd.FAILED)
 
 
@@ -217,7 +225,7 @@ def script_failed(
     # Where memory ran out the next try has a smaller batch.
     fault = fault_of(error.summary, error.traceback) if repeats and not error.out_of_memory else None
     steps, stride = (max(worker.steps, run.steps), worker.stride) if worker is not None else (0, 0)
-    why = run.budget.user_error(error.summary, fault, steps, stride)
+    why = run.budget.user_error(error.summary, fault, steps, stride, of_script=not error.out_of_memory)
     failures = run.budget.failures
     if why:
         run.effects.tell(JobFailed(error.summary, error.traceback, failures, why))

@@ -162,6 +162,41 @@ ONE_TYPE = {
         fault a t4
         ? a failed
     """,
+    "one error while it is measured is enough where the policy allows no other try": """
+        submit a restarts=on_loss
+        go
+        fault a t4
+        ? a failed
+        ? a because ValueError: no
+        ? a said (its restart_policy allows no other try)
+    """,
+    "a job that is never to start again ends with its executor once it has trained": """
+        submit a unprofiled restarts=never
+        wish a t4-000:2
+        go
+        executorlost a
+        ? a queued
+        go
+        runs a
+        executorlost a
+        ? a failed
+        ? a because its executor died
+        ? a held 0
+    """,
+    "a job that is never to start again goes on after it was evicted, or the scheduler ended": """
+        submit a unprofiled restarts=never
+        wish a t4-000:2
+        go
+        runs a
+        wish a
+        go
+        restarted a
+        ? a queued
+        wish a t4-000:1
+        go
+        runs a
+        ? a running
+    """,
     "a profile run that takes too long is given up, and its GPU is free once it has left": """
         submit a
         go

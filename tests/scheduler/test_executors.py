@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 import ray
-from coadapt.core.job import JobSpec, ResourceRequest
+from coadapt.core.job import JobSpec, ResourceRequest, RestartPolicy
 from coadapt.core.settings import Settings
 from coadapt.executor.executor_job import ExecutorStatus
 from coadapt.scheduler import executors as module
-from coadapt.scheduler.executors import Executors, executor_job, gpus_per_replica
+from coadapt.scheduler.executors import Executors, command_job, executor_job, gpus_per_replica
 from coadapt.scheduler.packages import PackageStore
 from coadapt.scheduler.record import JobRecord
 from ray.exceptions import ActorDiedError
@@ -220,6 +220,28 @@ def test_an_executor_is_told_the_jobs_script_places_and_pace(tmp_path: Path) -> 
     assert (told.script, told.args, told.folder, told.package) == ("t.py", ("--lr", "1"), record.folder, "")
     assert (told.checkpoint_url, told.outputs_url) == ("s3://bucket/j-1", "s3://bucket/j-1/outputs")
     assert told.pace == {"profile": "bert", "time_scale": 20.0}
+
+
+@pytest.mark.parametrize(
+    ("written", "rules"),
+    [
+        ({}, (False, True)),
+        ({"restartable": True}, (True, True)),
+        ({"restart_policy": "never"}, (False, False)),
+        ({"restart_policy": "on_failure"}, (True, True)),
+        ({"sizes": [1, 2], "elastic": True, "restart_policy": "on_loss"}, (False, True)),
+    ],
+)
+def test_an_executor_is_told_what_its_job_is_started_again_after(
+    written: dict[str, Any], rules: tuple[bool, bool], tmp_path: Path
+) -> None:
+    spec = JobSpec.model_validate({"name": "j", "command": ["make"], "elastic": False} | written)
+    told = command_job(job(spec=spec), Settings(state_dir=str(tmp_path)), PackageStore(tmp_path))
+    assert (told.rules.retries_errors, told.rules.retries_losses) == rules
+    native = JobSpec(name="j", script="t.py", restart_policy=RestartPolicy.NEVER)
+    for spec, policy in ((SPEC, RestartPolicy.ON_FAILURE), (native, RestartPolicy.NEVER)):
+        found = executor_job(job(spec=spec), Settings(state_dir=str(tmp_path)), PackageStore(tmp_path), ["t4"])
+        assert found.restarts is policy
 
 
 def test_executors_of_all_other_jobs_are_ended_and_nobody_else(

@@ -291,7 +291,7 @@ class World:
     # --- what users, time and nodes do ----------------------------------------------------------------------
 
     def on_submit(self, name: str, *options: str) -> None:
-        """Do `submit a types=t4 same=key fingerprint=f unprofiled rigid=2 kept most_failures=0`."""
+        """Do `submit a types=t4 same=key fingerprint=f unprofiled rigid=2 kept most_failures=0 restarts=never`."""
         given = dict(option.partition("=")[::2] for option in options)
         resources: dict[str, Any] = {"max_gpus": 8}
         if "types" in given:
@@ -310,6 +310,7 @@ class World:
                 "profile": "unprofiled" not in given,
                 "fingerprint": given.get("fingerprint"),
                 "max_failures": int(given.get("most_failures", 3)),
+                "restart_policy": given.get("restarts"),
                 "reservation": {"gpu_type": given["reserved"], "gpus": 1} if "reserved" in given else None,
             }
         )

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass
 from itertools import count
 
+from coadapt.core.job import RestartPolicy
 from coadapt.core.reports import ProfileProgress, StepRow
 from coadapt.core.slot import Slot
 from coadapt.estimators.profile_plan import ProfilePlan
@@ -81,14 +82,19 @@ class Process:
 
 class World:
     def __init__(
-        self, max_failures: int = 3, timeouts: Timeouts | None = None, *, hands_over: bool = False
+        self,
+        max_failures: int = 3,
+        timeouts: Timeouts | None = None,
+        *,
+        hands_over: bool = False,
+        restarts: RestartPolicy = RestartPolicy.ON_FAILURE,
     ) -> None:
         self.now = 0.0
         self.machine = Reconciler(
             store=Rendezvous("host", 1),
             batch_for=lambda slots: None,
             profiled=lambda slot, progress: self._plan(progress).done,
-            budget=FailureBudget(max_failures),
+            budget=FailureBudget(max_failures, restarts),
             timeouts=timeouts or Timeouts(hang_s=20.0),
             script="train.py",
             hands_over=hands_over,

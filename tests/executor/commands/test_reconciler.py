@@ -20,7 +20,7 @@ from coadapt.executor.protocol.job_events import (
     WorkerLost,
 )
 from coadapt.executor.protocol.worker_events import Exited, Gone
-from coadapt.executor.reconciling.failures import FailureBudget
+from coadapt.executor.reconciling.failures import POLICY, FailureBudget
 
 from tests.support.simulated_workers import slot
 
@@ -252,7 +252,7 @@ def test_a_loss_ends_a_job_whose_policy_allows_no_other_start() -> None:
     nodes.ranks.clear()
     nodes.event("w1", Gone("was lost with its worker"))
     (failed,) = nodes.of(JobFailed)
-    assert failed.why == "the job's restart_policy allows no other start"
+    assert failed.why == POLICY
 
 
 def test_a_place_that_cannot_be_set_up_fails_the_job_with_the_reason() -> None:

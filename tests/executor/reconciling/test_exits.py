@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from coadapt.core.job import RestartPolicy
+from coadapt.core.slot import Slot
 from coadapt.executor.protocol.job_events import Failing, JobFailed, JobFinished, Released, Running, WorkerLost
 from coadapt.executor.protocol.messages import Crashed, Join
 from coadapt.executor.protocol.worker_events import Gone
-from coadapt.executor.reconciling.failures import NO_OTHER_END, OUTAGES, SAME_TWICE
+from coadapt.executor.reconciling.failures import NO_OTHER_END, OUTAGES, POLICY, SAME_TWICE
 
 from tests.support.simulated_workers import World, slot, trained
 
@@ -154,6 +156,53 @@ def test_memory_that_runs_out_twice_is_tried_again_with_the_smaller_batch(world:
         world.die(world.worker_in(A), 1, Crashed("OutOfMemoryError: no", "Traceback …", out_of_memory=True))
     world.run(20)
     assert world.training_on == {A}
+
+
+@pytest.mark.parametrize("policy", [RestartPolicy.NEVER, RestartPolicy.ON_LOSS])
+def test_an_error_ends_at_once_a_job_whose_policy_allows_no_other_try(policy: RestartPolicy) -> None:
+    world = World(restarts=policy)
+    world.assign(A, B)
+    world.run(20)
+    world.crash(world.worker_in(A))
+    world.run(5)
+    assert world.of(JobFailed) == [JobFailed("ValueError: no", "Traceback …", 1, POLICY)]
+    assert world.of(Failing) == []
+
+
+@pytest.mark.parametrize(
+    ("policy", "state"), [(RestartPolicy.NEVER, "failed"), (RestartPolicy.ON_LOSS, "training")]
+)
+def test_memory_that_runs_out_at_a_chosen_batch_is_no_error_but_where_no_start_may_follow(
+    policy: RestartPolicy, state: str
+) -> None:
+    world = World(restarts=policy)
+    world.assign(A)
+    world.run(20)
+    world.die(world.worker_in(A), 1, Crashed("OutOfMemoryError: no", "Traceback …", out_of_memory=True))
+    world.run(20)
+    assert world.state == state
+
+
+@pytest.mark.parametrize("slots", [(A,), (A, B)], ids=["the only one", "one of two"])
+def test_a_lost_worker_ends_a_job_that_is_never_to_start_again_and_no_other(slots: tuple[Slot, ...]) -> None:
+    for policy, state in ((RestartPolicy.NEVER, "failed"), (RestartPolicy.ON_LOSS, "training")):
+        world = trained(World(restarts=policy), *slots)
+        world.die(world.worker_in(A))
+        world.run(20)
+        assert world.state == state
+        assert [failed.why for failed in world.of(JobFailed)] == [POLICY] * (state == "failed")
+        assert world.machine.budget.failures == 0
+
+
+def test_a_job_that_is_never_to_start_again_waits_for_no_storage_but_may_be_resized() -> None:
+    world = trained(World(restarts=RestartPolicy.NEVER), A)
+    world.assign(B)
+    world.run(20)
+    assert world.training_on == {B}
+    world.die(world.worker_in(B), 1, Crashed("checkpoint.url: 's3://c': OSError: no", "", storage=True))
+    world.run(1)
+    (failed,) = world.of(JobFailed)
+    assert failed.why == POLICY
 
 
 def test_a_job_that_was_stopped_while_it_was_to_be_tried_again_starts_as_any(world: World) -> None:
