@@ -17,7 +17,7 @@ from ..core.decisions import WaitReason
 from ..core.json_numbers import shown
 
 if TYPE_CHECKING:
-    from ..core.schemas import ClusterView, JobDetails, JobRow, NodeRow, PhaseRow
+    from ..core.schemas import ClusterView, JobDetails, JobRow, NodeRow, PhaseRow, UsageRow
 
 STATUS_STYLES = {
     "measuring": "cyan",
@@ -274,6 +274,7 @@ def details(job: JobDetails) -> RenderableType:
         *([("target", printable(job["target"]["text"]))] if "target" in job else []),
         ("folder", printable(job["folder"] or "-")),
         ("outputs", printable(job["outputs"] or "-")),
+        *usage_rows(job),
         ("age", duration((job["finished_s"] or time.time()) - job["submitted_s"])),
         ("interruptions", interruptions(job)),
     ]
@@ -312,6 +313,30 @@ def _program(spec: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 def _quoted(word: str) -> str:
     return shlex.quote(word) if len(word) < 60 else f"{word[:57]}…"
+
+
+def usage_rows(job: JobRow) -> list[tuple[str, str]]:
+    """Return rows that tell how much a job used its GPUs, as far as that is known."""
+    rows = [("GPU use", usage_line(gpu_type, use)) for gpu_type, use in job.get("usage", {}).items()]
+    idle = job.get("idle_gpu_minutes")
+    return [*rows, *([("idle GPUs", f"{idle:.0f} GPU-minutes used less than 5 %")] if idle and idle >= 1 else [])]
+
+
+def usage_line(gpu_type: str, use: UsageRow) -> str:
+    """Format `a100 (emulated): 83 % busy, 79 % recently; memory 12 % busy, 10.5 GiB; over 1h10m of one GPU`."""
+    mean, recent = use["mean"], use["recent"]
+    label = f" ({EMULATED})" if use["emulated"] else ""
+    busy = f"{_percent(mean['gpu_util'])} busy, {_percent(recent['gpu_util'])} recently"
+    of_memory = [
+        *([f"{_percent(mean['memory_util'])} busy"] if mean["memory_util"] is not None else []),
+        *([f"{mean['memory_gib']:.1f} GiB"] if mean["memory_gib"] is not None else []),
+    ]
+    memory = f"; memory {', '.join(of_memory)}" if of_memory else ""
+    return f"{gpu_type}{label}: {busy}{memory}; over {duration(use['gpu_s'])} of one GPU"
+
+
+def _percent(part: float | None) -> str:
+    return "unknown" if part is None else f"{part:.0%}"
 
 
 def _status(job: JobRow) -> str:

@@ -20,6 +20,7 @@ class EventKind(Code):
     FAILING = "failing", "the script failed and is started again"
     LATE = "late", "the job did not leave GPUs in time, its executor is restarted"
     METRICS = "metrics", "a metric is not kept, or the target was not reported"
+    IDLE = "idle", "the job holds GPUs that it does not use"
     OUTPUTS = "outputs", "outputs or folders of the ended job could not be sent or removed yet"
     FINISH = "finish", "the job ended by itself: it succeeded or failed"
     CANCEL = "cancel", "the user ended the job"

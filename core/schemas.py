@@ -48,6 +48,24 @@ class MetricPlace(TypedDict):
     samples: int  # processed by then, of all epochs together
 
 
+class UsageFigures(TypedDict):
+    """What GPUs did for a job, as a mean over the GPUs and the time in which they were looked at."""
+
+    gpu_util: float | None  # part of the time in which a GPU worked, 0..1
+    memory_util: float | None  # part of the time in which its memory was read or written, 0..1
+    memory_gib: float | None  # GPU memory in use, per GPU
+
+
+class UsageRow(TypedDict):
+    """A job's use of GPUs of one type. A figure that nobody tells is None."""
+
+    mean: UsageFigures  # over all its time
+    recent: UsageFigures  # of the last minutes in which it held such GPUs; a minute's age halves the weight
+    gpu_s: float  # GPU-seconds that were looked at
+    idle_gpu_minutes: float  # minutes x GPUs in which a GPU was used less than 5 %
+    emulated: bool  # what an emulated GPU would do at its pace
+
+
 class JobRow(TypedDict):
     """One job of `Client.list()`; the last report's figures where it has run."""
 
@@ -83,6 +101,8 @@ class JobRow(TypedDict):
     resizes: int  # of these, for other GPUs, or more or fewer of them
     recoveries: int  # from lost workers, executors and nodes
     evictions: int  # times it was stopped, and its GPUs went to other jobs
+    usage: dict[str, UsageRow]  # by GPU type; one of which nothing is known is absent
+    idle_gpu_minutes: float | None  # minutes x GPUs that it held and used less than 5 %; None: unknown
     failures: int  # errors of the script, also while it was measured
 
 

@@ -23,10 +23,13 @@ from ..core.schemas import (
     NodeRow,
     PhaseRow,
     TargetView,
+    UsageFigures,
+    UsageRow,
 )
 from ..core.settings import Settings
 from ..core.slot import Slot
 from ..core.training_config import MetricTarget
+from ..core.usage import Usage, UsageOn, idle_gpu_minutes
 from ..policies.contract.explanation import Explanation
 from ..policies.contract.policy import Policy
 from ..policies.contract.round import Plan
@@ -79,8 +82,33 @@ def job_row(job: JobRecord, waits: WaitReason | None = None, cluster: Cluster | 
         resizes=job.state.resizes,
         recoveries=job.state.recoveries,
         evictions=job.state.evictions,
+        usage={gpu_type: usage_row(use) for gpu_type, use in sorted(job.usage.items())},
+        idle_gpu_minutes=_rounded(idle_gpu_minutes(job.usage.values()), 2),
         failures=job.state.failures,
     )
+
+
+def usage_row(use: UsageOn) -> UsageRow:
+    """Return a job's use of one GPU type as it is shown."""
+    return UsageRow(
+        mean=_figures(use.mean),
+        recent=_figures(use.recent),
+        gpu_s=round(use.mean.seconds, 1),
+        idle_gpu_minutes=round(use.mean.idle_gpu_minutes, 2),
+        emulated=use.mean.emulated,
+    )
+
+
+def _figures(usage: Usage) -> UsageFigures:
+    return UsageFigures(
+        gpu_util=_rounded(usage.gpu_util, 4),
+        memory_util=_rounded(usage.memory_util, 4),
+        memory_gib=_rounded(usage.memory_gib, 3),
+    )
+
+
+def _rounded(value: float | None, digits: int) -> float | None:
+    return None if value is None else round(value, digits)
 
 
 def _fraction(job: JobRecord) -> float:

@@ -24,12 +24,14 @@ from ..executor.protocol.job_events import (
     Released,
     Reported,
     Running,
+    Used,
     WorkerLost,
 )
 from ..executor.protocol.metric_limits import bounded, places
 from ..executor.reconciling.failures import NO_OTHER_END, POLICY, SAME_TWICE, fault_of, is_final, too_many
 from . import profile_reuse
 from .commands import Command, EndProfile, RestartExecutor
+from .gpu_use import with_usage
 from .job_lifecycle import advance
 from .record import JobRecord, ProfileRun, Stopped
 from .status import with_point
@@ -64,6 +66,9 @@ def react(job: JobRecord, event: ExecutorEvent, now: float) -> Reaction:
             return _running(job, event, now)
         case Reported():
             return _reported(job, event, now)
+        case Used():
+            changed, idle = with_usage(job, event, now)
+            return Reaction(changed, (_event(changed, EventKind.IDLE, now, idle),) if idle else ())
         case WorkerLost(reason):
             return Reaction(job, (_event(job, EventKind.LOST, now, f"a worker was lost: {reason}"),))
         case Failing():
@@ -393,10 +398,12 @@ def _reported(job: JobRecord, event: Reported, now: float) -> Reaction:
         measured_at=places(metrics, job.measured_at, report.measured_at, named),
         left_out=event.left_out or left_out or job.left_out,
     )
+    changed, idle = with_usage(changed, event.used, now)
     texts = [changed.left_out] if changed.left_out != job.left_out else []
     if report.progress.epoch and not job.report.get("epoch"):
         texts += [text] if (text := missing(target, metrics)) else []
-    return Reaction(changed, tuple(_event(job, EventKind.METRICS, now, text) for text in texts))
+    told = [_event(job, EventKind.METRICS, now, text) for text in texts]
+    return Reaction(changed, (*told, *([_event(job, EventKind.IDLE, now, idle)] if idle else [])))
 
 
 def flatten(report: Report) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from ..core.json_numbers import dumps, restored
 from ..core.placement import NodeShare, Placement
 from ..core.reports import MeasuredAt
 from ..core.slot import Slot
+from ..core.usage import UsageOn
 from ..estimators.measurements import Measurements
 
 
@@ -107,6 +108,9 @@ class JobRecord:
     metrics: dict[str, float] = field(default_factory=dict)
     measured_at: dict[str, MeasuredAt] = field(default_factory=dict)  # where in the training, by metric
     left_out: str = ""  # one sentence on metrics that are not kept
+    usage: dict[str, UsageOn] = field(default_factory=dict)  # of GPUs, by GPU type, as far as it is known
+    usage_told: tuple[str, int] = ("", 0)  # which executor told of it last, and the number of what it told
+    told_idle: bool = False  # its owner was told that its GPUs are idle
     traceback: str = ""  # of the script's last error
     stopped: Stopped | None = None
     retrying: bool = False  # the script failed and is started again
@@ -179,6 +183,7 @@ class JobRecord:
         for key in ("target", "held", "group"):
             row[key] = [_slot_row(slot) for slot in row[key]]
         row["measured_at"] = {name: (at.epoch, at.samples) for name, at in self.measured_at.items()}
+        row["usage"] = {gpu_type: use.to_row() for gpu_type, use in self.usage.items()}
         row["last_grant"] = [(sequence, _slot_row(slot)) for sequence, slot in row["last_grant"]]
         row["profiles"] = [
             {**vars(run), "slot": None if run.slot is None else _slot_row(run.slot)} for run in self.profiles
@@ -213,6 +218,8 @@ class JobRecord:
                 "report": restored(row["report"]),
                 "metrics": restored(row["metrics"]),
                 "measured_at": {name: MeasuredAt(*at) for name, at in row.get("measured_at", {}).items()},
+                "usage": {t: UsageOn.from_row(use) for t, use in row.get("usage", {}).items()},
+                "usage_told": tuple(row.get("usage_told", ("", 0))),
                 "stopped": Stopped(row["stopped"]) if row.get("stopped") else None,
                 "measurements": measurements,
             }

@@ -182,6 +182,7 @@ def job_view(
         submitted_s=job.state.submitted_s,
         expected=expected,
         remaining=remaining(job.report),
+        usage=job.usage,
     )
 
 

@@ -41,7 +41,19 @@ def steps(
 
 
 # The fields that a report of training changes. Neither upkeep nor the launcher looks at them.
-_REPORTED = frozenset({"measurements", "report", "reached", "metrics", "measured_at", "left_out"})
+_REPORTED = frozenset(
+    {
+        "measurements",
+        "report",
+        "reached",
+        "metrics",
+        "measured_at",
+        "left_out",
+        "usage",
+        "usage_told",
+        "told_idle",
+    }
+)
 _LOOKED_AT = tuple(one.name for one in fields(JobRecord) if one.name not in _REPORTED)
 
 

@@ -13,6 +13,7 @@ from typing import Any
 from ...core.batch_plan import BatchPlan
 from ...core.reports import Report
 from ...core.slot import Slot
+from ...core.usage import Usage
 
 
 @dataclass(frozen=True)
@@ -78,16 +79,31 @@ NOTHING_SENT = Sent(0, 0)
 
 
 @dataclass(frozen=True)
+class Used:
+    """Tell how much a job's GPUs were used since the last such value, by GPU type.
+
+    `executor` names the process of the executor, and `number` counts what it told, from 1. One that is told again
+    has the same number. It comes with a report, or as an event of its own.
+    """
+
+    executor: str
+    number: int
+    by_type: Mapping[str, Usage]
+
+
+@dataclass(frozen=True)
 class Reported:
     """Pass on a training report, the measurements with it, and the batch plan in force.
 
     `left_out` is a sentence if the script reported more metrics than are kept.
+    `used`: how much its GPUs were used; None if nothing new is known.
     """
 
     report: Report
     measurements: Any
     batch: BatchPlan | None = None
     left_out: str = ""
+    used: Used | None = None
 
 
 @dataclass(frozen=True)
@@ -129,4 +145,6 @@ class JobFailed:
     why: str = ""
 
 
-ExecutorEvent = ProfileFinished | Running | Released | Reported | WorkerLost | Failing | JobFinished | JobFailed
+ExecutorEvent = (
+    ProfileFinished | Running | Released | Reported | Used | WorkerLost | Failing | JobFinished | JobFailed
+)

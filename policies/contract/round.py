@@ -18,6 +18,7 @@ from ...core.decisions import Decision, Placed, Waiting, WaitReason
 from ...core.expected import UNKNOWN, Expected
 from ...core.job import JobSpec
 from ...core.placement import Placement
+from ...core.usage import UsageOn
 from ...estimators.goodput import GoodputModel, goodput_matrix
 from .configuration import ConfigurationSet
 
@@ -43,6 +44,8 @@ class JobView:
     rates: Mapping[str, float] | None = None
     # Samples at the initial batch size that it still has to train; None if its epochs do not tell.
     remaining: float | None = None
+    # How much it used the GPUs that it held, by GPU type. A type of which nothing is known is absent.
+    usage: Mapping[str, UsageOn] = field(default_factory=dict)
 
     @property
     def remaining_s(self) -> float | None:

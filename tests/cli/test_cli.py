@@ -322,6 +322,23 @@ def test_metrics_stand_beside_where_in_the_training_they_were_measured() -> None
     assert show.metrics_with_places(row()) == "-"
 
 
+def test_use_of_gpus_is_told_by_gpu_type_as_far_as_it_is_known() -> None:
+    known = {"gpu_util": 0.834, "memory_util": 0.12, "memory_gib": 10.46}
+    unknown = {"gpu_util": None, "memory_util": None, "memory_gib": None}
+    lately = known | {"gpu_util": 0.79}
+    used = {
+        "a100": {"mean": known, "recent": lately, "gpu_s": 4200.0, "idle_gpu_minutes": 0.0, "emulated": False},
+        "t4": {"mean": unknown, "recent": unknown, "gpu_s": 60.0, "idle_gpu_minutes": 0.0, "emulated": True},
+    }
+    assert show.usage_rows(row(usage=used, idle_gpu_minutes=12.4)) == [
+        ("GPU use", "a100: 83% busy, 79% recently; memory 12% busy, 10.5 GiB; over 1h10m of one GPU"),
+        ("GPU use", "t4 (emulated): unknown busy, unknown recently; over 1m00s of one GPU"),
+        ("idle GPUs", "12 GPU-minutes used less than 5 %"),
+    ]
+    assert show.usage_rows(row(usage={}, idle_gpu_minutes=None)) == []
+    assert show.usage_rows(row()) == []
+
+
 def test_changes_are_told_a_line_each_and_emulation_is_named() -> None:
     old = row(phase="running", gpus=2, gpu_type="t4", batch_size=32, lr=0.1)
     new = row(phase="running", gpus=4, gpu_type="a100", batch_size=64, lr=0.2)
