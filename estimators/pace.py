@@ -33,6 +33,8 @@ class Pace:
     clock: Callable[[], float] = time.perf_counter
     sleep: Callable[[float], None] = time.sleep
     owed_s: float = field(default=0.0, init=False)
+    busy_s: float = field(default=0.0, init=False)  # for so long the GPU would have worked until now
+    on_step: Callable[[float, float], None] | None = field(default=None, init=False)  # told busy_s, step's seconds
 
     @staticmethod
     def from_json(text: str | None, gpu_type: str) -> Pace | None:
@@ -80,6 +82,9 @@ class Pace:
             self.sleep(pause_s)
         late_s = self.clock() - started_s - step_time_s
         self.owed_s = min(max(self.owed_s + late_s, 0.0), MAX_OWED_STEPS * step_time_s)
+        self.busy_s += step_time_s
+        if self.on_step is not None:
+            self.on_step(self.busy_s, step_time_s)
 
     def forgive(self) -> None:
         """Forget what is owed: the group changed."""

@@ -34,16 +34,17 @@ from .files.workplace import local_path
 from .processes import rendezvous_store as store
 from .processes.template_wire import Owner
 from .processes.training_process import Launch
-from .protocol.job_events import ProfileFinished, Released, Reported
+from .protocol.job_events import JobFailed, JobFinished, ProfileFinished, Released, Reported
 from .protocol.messages import Crashed, Event, Finished, Ready
 from .protocol.metric_limits import bounded, places
 from .protocol.ranks import Rendezvous
-from .protocol.worker_events import Exited, Gone, Output, WorkerEvent
+from .protocol.worker_events import Exited, Gone, Output, Sampled, WorkerEvent
 from .reconciler import Reconciler
 from .reconciling.effects import Effect, KeepProfile, KillWorker, Send, StartWorker, Tell
 from .reconciling.failures import FailureBudget
 from .reconciling.timeouts import Timeouts
 from .service_link import ServiceLink
+from .usage.account import UsageAccount
 from .worker import Worker
 from .worker_actors import WorkerActors
 from .worker_environment import worker_environment
@@ -85,11 +86,12 @@ class AdaptiveExecutor:
         self._log = JobLog(job.log_dir)
         self._actors = WorkerActors(job.id, job.pip, self._on_actor_end)
         self._service = ServiceLink(job.id, job.life, job.service_name, job.service_namespace)
+        incarnation = uuid.uuid4().hex[:6]
+        self._usage = UsageAccount(incarnation, self._service.put, time.monotonic())
         self._sources: dict[str, str] = {}
         self._self = ray.get_runtime_context().current_actor
         self._store, listener = _listen()
         owner = Owner(ray.get_runtime_context().gcs_address, os.getppid())
-        incarnation = uuid.uuid4().hex[:6]
         self._machine = Reconciler(
             store=self._store,
             batch_for=self._batch_for,
@@ -182,6 +184,9 @@ class AdaptiveExecutor:
             case Output():
                 self._log.write(self._source(worker), event.text, worker)
                 return effects
+            case Sampled():
+                self._usage.hear(event, now)
+                return effects
             case Ready():
                 self._measurements = self._measurements.with_info(event.info)
             case Report():
@@ -220,7 +225,8 @@ class AdaptiveExecutor:
             plan = better_batch(self._model(slots), slots, current)
             if plan is not None:
                 effects = machine.set_batch(plan, now)
-        self._service.put(Reported(report, self._measurements, machine.batch or current, left_out))
+        used = self._usage.take(now)
+        self._service.put(Reported(report, self._measurements, machine.batch or current, left_out, used))
         return effects
 
     def _model(self, slots: Sequence[Slot]) -> JobModel | None:
@@ -277,6 +283,9 @@ class AdaptiveExecutor:
                 self._measurements = self._measurements.with_profile(effect.gpu_type, effect.progress)
             case Tell(ProfileFinished(ok=True) as event):
                 self._service.put(replace(event, measurements=self._measurements))
+            case Tell(JobFinished() | JobFailed() as event):
+                self._usage.tell(time.monotonic())  # nothing counts after it
+                self._service.put(event)
             case Tell():
                 self._service.put(effect.event)
 

@@ -32,12 +32,13 @@ from .files.site import Site
 from .processes.template_wire import ONE_THREAD
 from .programs.command_processes import CommandLaunch
 from .protocol.command_events import CommandEvent, Refused, Said, Status
-from .protocol.job_events import JobFinished, ProfileFinished, Released, Reported
+from .protocol.job_events import JobFailed, JobFinished, ProfileFinished, Released, Reported
 from .protocol.messages import DEVICES, GPU_TYPE, JOB_ID, NODE_ID
 from .protocol.metric_limits import bounded
-from .protocol.worker_events import Exited, Gone
+from .protocol.worker_events import Exited, Gone, Sampled
 from .reconciling.failures import FailureBudget
 from .service_link import ServiceLink
+from .usage.account import UsageAccount
 from .worker_actors import WorkerActors
 from .worker_environment import tracking
 
@@ -79,6 +80,7 @@ class CommandExecutor:
         self._inbox: queue.SimpleQueue[Handle] = queue.SimpleQueue()
         self._actors = WorkerActors(job.id, job.pip, self._on_actor_end)
         self._service = ServiceLink(job.id, job.life, job.service_name, job.service_namespace)
+        self._usage = UsageAccount(incarnation, self._service.put, time.monotonic())
         self._restarted = ray.get_runtime_context().was_current_actor_reconstructed
         threading.Thread(target=self._run, name="executor", daemon=True).start()
 
@@ -119,7 +121,7 @@ class CommandExecutor:
 
     # --- called by workers ----------------------------------------------------------------------------------
 
-    def on_worker(self, worker: str, events: Sequence[CommandEvent | Exited]) -> bool:
+    def on_worker(self, worker: str, events: Sequence[CommandEvent | Exited | Sampled]) -> bool:
         """Take events in order; return whether this executor has such a worker."""
         if worker not in self._actors:
             return False
@@ -155,11 +157,14 @@ class CommandExecutor:
                 log.exception("executor of job %s", self._job.id)
             self._status = self._snapshot()
 
-    def _handler(self, worker: str, event: CommandEvent | Exited | Gone) -> Handle:
+    def _handler(self, worker: str, event: CommandEvent | Exited | Gone | Sampled) -> Handle:
         return lambda now: self._on_event(worker, event, now)
 
-    def _on_event(self, worker: str, event: CommandEvent | Exited | Gone, now: float) -> list[Effect]:
+    def _on_event(self, worker: str, event: CommandEvent | Exited | Gone | Sampled, now: float) -> list[Effect]:
         match event:
+            case Sampled():
+                self._usage.hear(event, now)
+                return []
             case Said():
                 self._log.write(f"rank-{event.rank}", event.text, f"{worker}/{event.rank}")
                 return []
@@ -198,7 +203,8 @@ class CommandExecutor:
         self._progress.metrics = dict(metrics)
         if self._job.measured:
             self._learn(report, slots)
-        self._service.put(Reported(report, self._measurements, None, left_out))
+        used = self._usage.take(time.monotonic())
+        self._service.put(Reported(report, self._measurements, None, left_out, used))
 
     def _learn(self, report: Report, slots: Sequence[Slot]) -> None:
         _, nodes, replicas, densest = group_shape(slots)
@@ -228,7 +234,11 @@ class CommandExecutor:
                 self._actors.kill(effect.worker)
             case TellService(JobFinished() as event):
                 self._tell_progress()
+                self._usage.tell(time.monotonic())  # nothing counts after it
                 self._service.put(JobFinished(dict(self._progress.metrics), ended_early=event.ended_early))
+            case TellService(JobFailed() as event):
+                self._usage.tell(time.monotonic())
+                self._service.put(event)
             case TellService():
                 self._service.put(effect.event)
 

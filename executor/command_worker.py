@@ -18,9 +18,10 @@ from .gpu_locks import hold
 from .gpu_names import first_environment, given_by, names_on_machine
 from .in_order import InOrder
 from .programs.command_processes import CommandLaunch, CommandProcesses
-from .protocol.command_events import Begin, CommandEvent, CommandOrder, Ended, Said
+from .protocol.command_events import Begin, Begun, CommandEvent, CommandOrder, Ended, Said
 from .protocol.messages import OUTPUT_DIR
 from .protocol.worker_events import Exited
+from .slot_usage import SlotUsage
 
 
 class CommandWorker:
@@ -33,6 +34,7 @@ class CommandWorker:
     def __init__(self, worker_id: str, launch: CommandLaunch, site: Site, executor: Any, slot: Slot) -> None:
         self._launch, self._site, self._executor, self._slot = launch, site, executor, slot
         self._relay = EventRelay(worker_id, executor, self._kill)
+        self._usage = SlotUsage(slot, self._relay.put)
         self._orders: InOrder[CommandOrder] = InOrder(self._pass_on)
         self._place: Workplace | None = None
         self._processes: CommandProcesses | None = None
@@ -97,5 +99,10 @@ class CommandWorker:
         if isinstance(event, Ended):
             self._ended += 1
             if self._ended == self._launch.count and self._place is not None:
+                self._usage.end()
                 self._place.ended()
+        if isinstance(event, Exited):
+            self._usage.end()
         self._relay.put(event)
+        if isinstance(event, Begun):
+            self._usage.begin(os.getpid())  # all processes are below this one

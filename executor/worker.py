@@ -19,8 +19,21 @@ from .gpu_names import first_environment, given_by, names_on_machine
 from .in_order import InOrder
 from .processes.template_wire import Owner
 from .processes.training_process import Launch, TrainingProcess
-from .protocol.messages import OUTPUT_DIR, Command, Crashed, Event, Finished, Join, Joined, Left, Saved
-from .protocol.worker_events import Exited, Output, WorkerEvent
+from .protocol.messages import (
+    OUTPUT_DIR,
+    PACE_JSON,
+    Command,
+    Crashed,
+    Event,
+    Finished,
+    Join,
+    Joined,
+    Left,
+    Paced,
+    Saved,
+)
+from .protocol.worker_events import Exited, Output, Started, WorkerEvent
+from .slot_usage import SlotUsage
 
 
 class Worker:
@@ -42,6 +55,7 @@ class Worker:
         self._relay = EventRelay(worker_id, executor, self._kill)
         self._place: Workplace | None = None
         self._process: TrainingProcess | None = None
+        self._usage = None if slot is None else SlotUsage(slot, self._relay.put, paced=PACE_JSON in launch.env)
         self._ending = threading.Lock()
         self._join: Join | None = None  # the newest
         self._leads = False  # its process has trained as rank 0
@@ -105,13 +119,21 @@ class Worker:
     def _emit(self, event: Event | WorkerEvent) -> None:
         """Pass an event on. The end of the script waits until its outputs are kept: others go on from them."""
         assert self._place is not None
+        if isinstance(event, Paced):
+            if self._usage is not None:
+                self._usage.paced(event.busy_s, event.step_s)
+            return
         if isinstance(event, Joined) and self._join is not None and event.generation == self._join.generation:
             self._leads = self._join.rank == 0
         if isinstance(event, Saved):
             self._place.saved()
         if isinstance(event, Left | Finished | Crashed | Exited):
             with self._ending:  # the exit comes last, also where the rest takes longer
+                if self._usage is not None:
+                    self._usage.end()
                 self._place.ended()
                 self._relay.put(event)
         else:
             self._relay.put(event)
+        if isinstance(event, Started) and self._usage is not None:
+            self._usage.begin(event.pid)

@@ -147,6 +147,17 @@ class Heartbeat:
 
 
 @dataclass(frozen=True)
+class Paced:
+    """Tell how long this process's emulated GPU would have been busy by now, and in the last step; seconds.
+
+    It is for the worker, which does not pass it on.
+    """
+
+    busy_s: float
+    step_s: float
+
+
+@dataclass(frozen=True)
 class Trying:
     """Name the local batch size that is measured next. If the process dies then, memory ran out at that size."""
 
@@ -210,4 +221,6 @@ class Crashed:
     storage: bool = False  # the storage of its checkpoints failed, and not the script
 
 
-Event = Ready | Joined | Heartbeat | Report | Trying | Profiled | Saved | Broken | Left | Finished | Crashed
+Event = (
+    Ready | Joined | Heartbeat | Report | Paced | Trying | Profiled | Saved | Broken | Left | Finished | Crashed
+)

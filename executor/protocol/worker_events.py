@@ -5,6 +5,8 @@ from __future__ import annotations
 import signal
 from dataclasses import dataclass
 
+from ...core.usage import Usage
+
 
 @dataclass(frozen=True)
 class Started:
@@ -51,4 +53,12 @@ class Gone:
     out_of_memory: bool = False  # Ray ended it because its node ran out of memory
 
 
-WorkerEvent = Started | Output | Exited | Gone
+@dataclass(frozen=True)
+class Sampled:
+    """Tell how much the process used its GPUs, all of one type, since the last such event."""
+
+    gpu_type: str
+    usage: Usage
+
+
+WorkerEvent = Started | Output | Sampled | Exited | Gone

@@ -152,11 +152,15 @@ def tell(folder: str) -> dict[str, Any]:
         templates = [p for p in psutil.process_iter() if is_template(p) and mark_of(p).startswith(record.mark)]
         told["trains"] = [len(template.children()) for template in templates]
         children += templates
+        deadline = time.monotonic() + 60
+        while not client.describe(long)["usage"] and time.monotonic() < deadline:
+            time.sleep(0.1)
         (service,) = [p for p in children if "SchedulerService" in " ".join(words_of(p))]
         os.kill(service.pid, signal.SIGKILL)
         told["after kill"] = {row["id"]: row["phase"] for row in client.list()}
         told["cancelled"] = (client.cancel(absent), client.cancel(absent))
         told["steps before"] = client.describe(long)["steps"]
+        told["use before"] = client.describe(long)["usage"]
         client.close()
         told["down"] = local_cluster.down(state_dir)
         told["left over"] = [p.pid for p in children if lives(p)]
@@ -169,6 +173,7 @@ def tell(folder: str) -> dict[str, Any]:
         while client.describe(long)["steps"] <= told["steps before"] and time.monotonic() < deadline:
             time.sleep(0.1)
         told["steps after"] = client.describe(long)["steps"]
+        told["use after"] = client.describe(long)["usage"]
         told["long log"] = "".join(client.logs(long))
         told["outputs after down"] = [output.path for output in client.outputs(short)]
         client.cancel(long)
@@ -205,6 +210,17 @@ def test_a_scheduler_that_runs_keeps_its_settings_and_says_so(told: dict[str, An
 
 def test_a_repeated_submit_makes_no_second_job(told: dict[str, Any]) -> None:
     assert told["same id"]
+
+
+def test_the_use_of_emulated_gpus_is_shown_and_survives_both_kinds_of_restart(told: dict[str, Any]) -> None:
+    """Its executor told of it, which ended with the cluster, to a service that was killed."""
+    for details in (told["short details"], next(row for row in told["list"] if row["name"] == "short")):
+        use = details["usage"]["t4"]
+        assert use["emulated"]
+        assert 0 < use["mean"]["gpu_util"] <= 1
+        assert use["mean"]["memory_gib"] is None
+        assert details["idle_gpu_minutes"] == 0
+    assert told["use after"]["t4"]["gpu_s"] >= told["use before"]["t4"]["gpu_s"] > 0
 
 
 def test_a_job_is_measured_trained_and_ends(told: dict[str, Any]) -> None:

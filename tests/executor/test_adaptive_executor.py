@@ -22,6 +22,7 @@ from coadapt.executor.protocol.job_events import (
     Released,
     Reported,
     Running,
+    Used,
     WorkerLost,
 )
 
@@ -262,3 +263,37 @@ def test_cancel_ends_every_process(start: Callable[..., Job], emulated_cluster: 
     for process in processes:
         process.wait(timeout=10)
     assert job.status().state == "cancelled"
+
+
+def test_the_use_of_emulated_gpus_is_told_by_gpu_type(
+    start: Callable[..., Job], emulated_cluster: EmulatedCluster
+) -> None:
+    """On the t4 each step is followed by a pause, so that its GPU is idle for a part of the time."""
+    job = start("--epochs", "10000", "--pause", "0.02", pace={"profile": "cifar10", "time_scale": 1.0})
+    for gpu_type in ("a100", "t4"):
+        job.assign(emulated_cluster.slot(gpu_type))
+        told = job.wait(
+            Reported, lambda event, t=gpu_type: event.used is not None and busy(event.used, t) is not None
+        )
+        assert told.used.by_type[gpu_type].emulated
+        job.wait(Reported, lambda event, t=gpu_type: event.used is not None and (busy(event.used, t) or 0) > 0.05)
+    told = [event.used for event in job.events(Reported) if event.used is not None]
+    assert [used.number for used in told] == list(range(1, len(told) + 1))
+    assert len({used.executor for used in told}) == 1
+
+
+def test_a_job_that_never_trains_is_known_to_use_nothing(
+    start: Callable[..., Job], emulated_cluster: EmulatedCluster, tmp_path: Path
+) -> None:
+    script = tmp_path / "waits.py"
+    script.write_text("import signal\nsignal.pause()\n")
+    job = start(script=script, pace={"profile": "cifar10", "time_scale": 1.0})
+    job.assign(emulated_cluster.slot("t4"))
+    told = job.wait(Used)
+    assert told.by_type["t4"].gpu_util == 0.0
+    assert told.by_type["t4"].seconds > 0
+
+
+def busy(used: Used, gpu_type: str) -> float | None:
+    """Return the utilisation that is told of a GPU type; None: nothing is."""
+    return used.by_type[gpu_type].gpu_util if gpu_type in used.by_type else None

@@ -26,6 +26,7 @@ ROOMS: dict[str, set[str]] = {
     "executor/reconciling": {"core", "estimators", "executor/protocol"},
     "executor/programs": {"core", "executor/protocol", "executor/processes"},
     "executor/commands": {"core", "executor/protocol", "executor/reconciling"},
+    "executor/usage": {"core", "executor/protocol"},
     "executor": {
         "core",
         "estimators",
@@ -35,6 +36,7 @@ ROOMS: dict[str, set[str]] = {
         "executor/reconciling",
         "executor/programs",
         "executor/commands",
+        "executor/usage",
     },
     "scheduler": {"core", "estimators", "policies", "executor"},
     "simulator": {"core", "estimators", "optimizer", "policies"},
@@ -59,6 +61,7 @@ WITHOUT: dict[str, set[str]] = {
     "executor/protocol": {"ray", "torch", "numba", "sqlite3"},
     "executor/training": {"ray", "sqlite3"},
     "executor/files": {"ray", "torch", "numba", "sqlite3"},
+    "executor/usage": {"ray", "torch", "numba", "sqlite3"},
     "executor/reconciling": {"ray", "torch", "sqlite3", "threading", "time"},
     "executor/programs": {"ray", "torch", "numba", "sqlite3"},
     "executor/commands": {"ray", "torch", "sqlite3", "threading", "time"},

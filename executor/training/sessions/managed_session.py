@@ -10,7 +10,6 @@ from collections.abc import Generator, Sequence
 from typing import Any
 
 from ....core.training_config import TrainingConfig
-from ....estimators.pace import Pace
 from ...protocol import messages
 from ..checks.batch_watch import Kept, Rows
 from ..collective.group import Disagreement, GroupBroken
@@ -23,6 +22,7 @@ from .batch_fusing import BatchFusing
 from .catching_up import CatchingUp
 from .channel import Channel
 from .control_points import ControlPoints
+from .emulated_use import pace_of_process
 from .group_session import GroupSession
 from .membership import Leaving, Membership
 from .metric_meeting import MetricMeeting
@@ -44,8 +44,7 @@ class ManagedSession(GroupSession):
         super().__init__(prepared, config, loss)
         self.channel = channel
         gpu_type = os.environ.get(messages.GPU_TYPE, "cpu")
-        pace = Pace.from_json(os.environ.get(messages.PACE_JSON), os.environ.get(messages.GPU_TYPE, ""))
-        self.course.pace = pace
+        self.course.pace = pace = pace_of_process(channel)
         loop, scale, peers, gradients = self.loop, self.scale, self.peers, self.gradients
         self.noise_schedule = NoiseSchedule()
         self.checkpoints = SessionCheckpoints(config, self.state, channel)

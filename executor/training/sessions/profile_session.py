@@ -19,7 +19,6 @@ import torch.distributed as dist
 from ....core.batch_plan import BatchPlan
 from ....core.reports import NOTHING_PROFILED, ProfileProgress
 from ....core.training_config import TrainingConfig
-from ....estimators.pace import Pace
 from ....estimators.profile_plan import profile_plan
 from ...protocol import messages
 from ...protocol.messages import Join, Profiled, Stop, Trying
@@ -31,6 +30,7 @@ from ..losses.loss_kind import Kind
 from ..state.prepared import Prepared
 from ..variables.own_code import reads_batches
 from .channel import Channel
+from .emulated_use import pace_of_process
 from .group_session import GroupSession
 from .membership import Leaving
 from .start_up import ready, warm_up
@@ -50,9 +50,7 @@ class ProfileSession(GroupSession):
         super().__init__(prepared, config, loss)
         self.channel = channel
         gpu_type = os.environ.get(messages.GPU_TYPE, "cpu")
-        self.course.pace = pace = Pace.from_json(
-            os.environ.get(messages.PACE_JSON), os.environ.get(messages.GPU_TYPE, "")
-        )
+        self.course.pace = pace = pace_of_process(channel)
         earlier = os.environ.get(messages.PROFILE_JSON)
         progress = ProfileProgress.from_json(earlier) if earlier else NOTHING_PROFILED
         self.sizes = profile_plan(config, gpu_type, pace, progress, self.scale.least_local_bsz)
