@@ -162,6 +162,16 @@ BENCHMARKS = (
         ),
     ),
     Benchmark(
+        "usage_overhead",
+        "Sampling the use of a node's GPUs once a second takes hardly any CPU.",
+        (
+            Figure("gpus", "GPUs of the node, each with a worker of its own"),
+            Figure("emulated_core", "emulated GPUs: part of a core", "<= 0.005"),
+            Figure("code_core", "our code around NVML: part of a core", "<= 0.005"),
+            Figure("nvml_core", "NVML included, where the machine has GPUs: part of a core", "<= 0.005"),
+        ),
+    ),
+    Benchmark(
         "resize_pause",
         "From the last step before a resize to the first step after it, and a process's start; medians.",
         (
