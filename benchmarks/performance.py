@@ -162,6 +162,27 @@ BENCHMARKS = (
         ),
     ),
     Benchmark(
+        "restart_elastic",
+        "Commands that restart at other sizes, beside native jobs, end sooner than at fixed sizes.",
+        (
+            Figure("jobs", "jobs, half of them commands"),
+            Figure("mean_jct_s", "commands that restart: mean JCT, s"),
+            Figure("fixed_mean_jct_s", "the same commands at fixed sizes: mean JCT, s"),
+            Figure("mean_jct_ratio", "the one over the other", "<= 0.8"),
+            Figure("all_jct_ratio", "of all jobs, native ones included"),
+            Figure("restarts", "starts of commands at another size"),
+            Figure("steps_wrong", "steps that a command made twice or not at all", "= 0"),
+        ),
+    ),
+    Benchmark(
+        "plain_overhead",
+        "A program runs as fast as a plain job as by hand.",
+        (
+            Figure("plain_overhead", "wall time as a job over that by hand, less one", "<= 0.01"),
+            Figure("worker_cpu", "CPU of its worker, in cores"),
+        ),
+    ),
+    Benchmark(
         "usage_overhead",
         "Sampling the use of a node's GPUs once a second takes hardly any CPU.",
         (

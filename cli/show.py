@@ -261,7 +261,7 @@ def details(job: JobDetails) -> RenderableType:
     rows: list[tuple[str, str]] = [
         ("job", job["id"]),
         ("status", _status(job)),
-        *_program(job["spec"]),
+        *_program(job["spec"], emulated=job["emulated"]),
         ("GPUs", where(job) + (f" on {', '.join(_on_nodes(job))}" if job["nodes"] else "")),
         ("batch size", _batch(job)),
         (
@@ -295,8 +295,9 @@ def details(job: JobDetails) -> RenderableType:
     return Group(*parts)
 
 
-def _program(spec: Mapping[str, Any]) -> list[tuple[str, str]]:
+def _program(spec: Mapping[str, Any], *, emulated: bool) -> list[tuple[str, str]]:
     """Return what the job runs, and by which door it came where it is not the native one."""
+    speed = "; it runs at this machine's speed, not at that of the emulated GPUs" if emulated else ""
     if (command := spec.get("command")) and not spec.get("script"):
         rows = [("command", printable(" ".join(map(_quoted, command))))]
     else:
@@ -305,9 +306,9 @@ def _program(spec: Mapping[str, Any]) -> list[tuple[str, str]]:
     if sizes is not None:
         by_type = sizes.items() if isinstance(sizes, Mapping) else [("", sizes)]
         told = "; ".join(f"{t} {', '.join(map(str, counts))}".strip() for t, counts in by_type)
-        rows.append(("door", f"restarting, at sizes {told}"))
+        rows.append(("door", f"restarting, at sizes {told}{speed}"))
     elif spec.get("elastic") is False:
-        rows.append(("door", "plain, at a fixed size"))
+        rows.append(("door", f"plain, at a fixed size{speed}"))
     return rows
 
 

@@ -582,3 +582,24 @@ def test_a_batch_is_told_with_its_passes_also_when_its_job_has_ended() -> None:
     assert show._batch(row(gpus=0, **batch)) == "64 (16 per replica and pass, 2 passes a step)"
     assert show._batch(row(gpus=1, **batch)) == "64 (16 per replica and pass, 4 passes a step)"
     assert show._batch(row()) == "-"
+
+
+@pytest.mark.parametrize(
+    ("spec", "rows"),
+    [
+        ({"script": "t.py", "args": ["--lr", "1"]}, [("script", "t.py --lr 1")]),
+        (
+            {"command": ["bash", "-c", "echo $X"], "elastic": False},
+            [("command", "bash -c 'echo $X'"), ("door", "plain, at a fixed size")],
+        ),
+        (
+            {"script": "t.py", "sizes": {"a100": [1, 2], "t4": [4]}},
+            [("script", "t.py"), ("door", "restarting, at sizes a100 1, 2; t4 4")],
+        ),
+    ],
+)
+def test_describe_tells_what_a_job_runs_and_by_which_door_it_came(spec: dict, rows: list) -> None:
+    assert show._program(spec, emulated=False) == rows
+    assert show._program(spec, emulated=True)[0] == rows[0]
+    *_, last = show._program(spec, emulated=True)
+    assert ("this machine's speed" in last[1]) == (len(rows) == 2)
