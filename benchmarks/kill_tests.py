@@ -7,7 +7,11 @@ per sample, and its gradient is the sample's own. So each entry must be exactly 
 part of the state that is saved, restored, handed to newcomers and undone with a broken step. The final parameters
 show a sample that was skipped, or repeated other than by replaying from a checkpoint.
 
-    python -m benchmarks.kill_tests [--kills 32] [--jobs 2]
+Beside these jobs run commands that never call `prepare`, at two doors: one saves now and then and on SIGTERM, and
+is started again at other sizes; one begins anew after a loss. Each holds a lock while it runs, which shows a copy
+of it. No step may be left out.
+
+    python -m benchmarks.kill_tests [--kills 40] [--jobs 2]
 """
 
 from __future__ import annotations
@@ -23,7 +27,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -90,11 +94,43 @@ for epoch in coadapt.epochs(EPOCHS):
     coadapt.report(loss=final.item(), wrong=float(wrong), epoch=float(epoch + 1))
 '''
 
-KINDS = ("training", "worker", "template", "executor", "scheduler", "raylet", "writing")
+STEPS, STEP_S, EVERY = 300, 0.05, 20
+COMMAND = """
+import fcntl, json, os, signal, sys, time
+
+steps, step_s, every = int(sys.argv[1]), float(sys.argv[2]), int(sys.argv[3])
+os.chdir(os.environ["COADAPT_OUTPUT_DIR"])
+lock = open("lock", "w")
+try:
+    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+except OSError:
+    open("twice", "a").write(f"{os.getpid()}\\n")
+step = int(open("saved").read()) if every and os.path.exists("saved") else 0
+stop = []
+signal.signal(signal.SIGTERM, lambda number, frame: stop.append(number))
+
+
+def save():
+    with open("saved.new", "w") as file:
+        file.write(str(step))
+    os.replace("saved.new", "saved")
+
+
+while step < steps and not (stop and every):
+    time.sleep(step_s)
+    step += 1
+    open("steps", "a").write(f"{step}\\n")
+    print(f"step {step} of {steps}", flush=True)
+    if every and step % every == 0:
+        save()
+if every:
+    save()
+"""
+KINDS = ("training", "worker", "template", "executor", "scheduler", "raylet", "writing", "program", "guard")
 # One round of kills; an executor, node or template costs its jobs a restart from the checkpoint.
 ORDER = (
-    *("training", "writing", "worker", "executor", "training", "scheduler", "worker", "writing"),
-    *("raylet", "template"),
+    *("training", "writing", "worker", "executor", "program", "training", "scheduler", "worker", "writing"),
+    *("guard", "raylet", "template"),
 )
 
 
@@ -110,8 +146,8 @@ class Tally:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
-    parser.add_argument("--kills", type=int, default=32)
-    parser.add_argument("--jobs", type=int, default=2, help="running at a time")
+    parser.add_argument("--kills", type=int, default=40)
+    parser.add_argument("--jobs", type=int, default=2, help="native ones running at a time")
     parser.add_argument("--limit-s", type=float, default=540.0, help="no more kills after this time")
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
@@ -120,20 +156,21 @@ def main() -> int:
     try:
         settings = Settings(state_dir=str(folder / "state"), round_interval_s=5.0, restart_cost_s=5.0)
         spec = _spec(folder / "job")
+        commands = _commands(folder / "job")
         watch = DeviceWatch(str(folder))
         with local_cluster.cluster("1x a100:2, 2x t4:2", settings=settings) as client, watch:
             (reference,) = _finish(client, [client.submit(spec)], 240.0)
             print(f"undisturbed: {json.dumps(reference)}", flush=True)
             killer = Killer(settings, random.Random(arguments.seed))
-            jobs = killer.run(
-                client, spec, arguments.kills, arguments.jobs, started + arguments.limit_s - time.monotonic()
-            )
+            limit_s = started + arguments.limit_s - time.monotonic()
+            jobs, others = killer.run(client, spec, commands, arguments.kills, arguments.jobs, limit_s)
             results = _finish(client, jobs, 240.0)
+            ran = [_of_command(client, row) for row in _finish(client, others, 240.0)]
             rows = {row["id"]: row for row in client.list()}
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     seconds = time.monotonic() - started
-    return _show(reference, results, killer.tally, watch, [rows[job] for job in jobs], seconds)
+    return _show(reference, results, ran, killer.tally, watch, [rows[job] for job in jobs], seconds)
 
 
 def _spec(folder: Path) -> JobSpec:
@@ -153,6 +190,36 @@ def _spec(folder: Path) -> JobSpec:
         ),
         emulation=Emulation(profile="cifar10", time_scale=1.0),
     )
+
+
+def _commands(folder: Path) -> list[JobSpec]:
+    """Return a command that restarts at other sizes, and one of a fixed size that begins anew."""
+    (folder / "command.py").write_text(COMMAND)
+    common = {
+        "working_dir": str(folder),
+        "processes": "node",
+        "progress": {"pattern": r"step (?P<step>\d+) of (?P<of>\d+)"},
+        "training": {"report_interval_s": 1.0},
+        "max_failures": 50,
+    }
+    program = ["python", "command.py", str(STEPS), str(STEP_S)]
+    return [
+        JobSpec(name="restarting", command=[*program, str(EVERY)], sizes=[1, 2], **common),
+        JobSpec(name="plain", command=[*program, "0"], restartable=True, **common),
+    ]
+
+
+def _of_command(client: Client, result: dict[str, object]) -> dict[str, object]:
+    """Add to what became of a command: steps that it left out, those made again, and copies that ran beside it."""
+    folder = Path(client.describe(str(result["id"]))["outputs"])
+    made = Counter(map(int, (folder / "steps").read_text().split())) if (folder / "steps").exists() else Counter()
+    twice = folder / "twice"
+    return {
+        **result,
+        "left_out": sum(made[step] == 0 for step in range(1, STEPS + 1)),
+        "again": sum(made.values()) - len(made),
+        "copies": len(twice.read_text().split()) if twice.exists() else 0,
+    }
 
 
 def _finish(client: Client, jobs: list[str], timeout_s: float) -> list[dict[str, object]]:
@@ -209,9 +276,10 @@ class DeviceWatch:
             found: list[tuple[str, int]] = []
             with suppress(psutil.Error, ProcessLookupError):
                 # What a training process starts has its environment, but no session of its own.
-                leads = _trains(process) and os.getsid(process.pid) == process.pid
+                leads = (_trains(process) or _runs(process)) and os.getsid(process.pid) == process.pid
                 environment = process.environ() if leads else {}
-                if environment.get("COADAPT_CHECKPOINT_URL", "").startswith(self._folder):
+                where = environment.get("COADAPT_CHECKPOINT_URL") or environment.get("COADAPT_OUTPUT_DIR", "")
+                if where.startswith(self._folder):
                     node, devices = environment.get("COADAPT_NODE_ID", ""), environment.get("COADAPT_DEVICES", "")
                     found = [(node, int(device)) for device in devices.split(",") if device]
             if not found and time.time() - key[1] < self.BEGINS_S:
@@ -230,6 +298,26 @@ def _trains(process: psutil.Process) -> bool:
     return "coadapt.executor.training.process" in process.cmdline()
 
 
+def _runs(process: psutil.Process) -> bool:
+    """Return whether a process is a command of ours, and not its guard."""
+    line = process.cmdline()
+    return "command.py" in line and not _guards(process)
+
+
+def _guards(process: psutil.Process) -> bool:
+    return any(word.endswith("command_guard.py") for word in process.cmdline()[:5])
+
+
+def _of(kind: Callable[[psutil.Process], bool]) -> list[psutil.Process]:
+    """Return processes of a kind that belong to commands of this benchmark."""
+    found = []
+    for process in psutil.process_iter():
+        with suppress(psutil.Error):
+            if kind(process) and "coadapt-kill-" in process.environ().get("COADAPT_OUTPUT_DIR", ""):
+                found.append(process)
+    return found
+
+
 class Killer:
     """Sends SIGKILL to one process after the other, each time once training has gone on since the last."""
 
@@ -238,17 +326,32 @@ class Killer:
         self.dice = dice
         self.tally = Tally()
 
-    def run(self, client: Client, spec: JobSpec, kills: int, at_a_time: int, limit_s: float) -> list[str]:
-        """Keep `at_a_time` jobs running until enough has been killed; the ids of all of them."""
+    def run(
+        self,
+        client: Client,
+        spec: JobSpec,
+        commands: Sequence[JobSpec],
+        kills: int,
+        at_a_time: int,
+        limit_s: float,
+    ) -> tuple[list[str], list[str]]:
+        """Keep `at_a_time` native jobs and one of each command running until enough has been killed; return ids.
+
+        Native jobs come first, then commands.
+        """
         jobs: list[str] = []
+        others: list[str] = []
         deadline = time.monotonic() + limit_s
         order = self._order()
         while self.tally.total < kills and time.monotonic() < deadline:
-            active = [row for row in client.list() if row["id"] in jobs and row["finished_s"] is None]
+            going = [row for row in client.list() if row["finished_s"] is None]
+            active = [row for row in going if row["id"] in jobs]
             jobs += [client.submit(spec) for _ in range(at_a_time - len(active))]
+            names = {row["name"] for row in going if row["id"] in others}
+            others += [client.submit(command) for command in commands if command.name not in names]
             if self._wait_for_progress(client, jobs, 30.0):
                 self._kill(next(order), deadline)
-        return jobs
+        return jobs, others
 
     def _order(self) -> Iterator[str]:
         while True:
@@ -269,9 +372,11 @@ class Killer:
     def _kill(self, kind: str, deadline: float) -> None:
         ways: dict[str, Callable[[], psutil.Process | None]] = {
             "training": lambda: self._any(_training()),
-            "worker": lambda: self._any(_named(self._record(), "ray::Worker")),
+            "worker": lambda: self._any(self._actors("ray::Worker", "ray::CommandWorker")),
             "template": lambda: self._any([p for p in map(_parent, _training()) if p is not None]),
-            "executor": lambda: self._any(_named(self._record(), "ray::AdaptiveExecutor")),
+            "executor": lambda: self._any(self._actors("ray::AdaptiveExecutor", "ray::CommandExecutor")),
+            "program": lambda: self._any(_of(_runs)),
+            "guard": lambda: self._any(_of(_guards)),
             "scheduler": lambda: self._any(_named(self._record(), "ray::SchedulerService")),
             "writing": lambda: self._writer(min(deadline, time.monotonic() + 10.0)),
         }
@@ -286,6 +391,9 @@ class Killer:
 
     def _any(self, processes: list[psutil.Process]) -> psutil.Process | None:
         return self.dice.choice(processes) if processes else None
+
+    def _actors(self, *titles: str) -> list[psutil.Process]:
+        return [process for title in titles for process in _named(self._record(), title)]
 
     def _record(self) -> local_cluster.ClusterRecord:
         record = local_cluster.ClusterRecord.load(self.settings.state_dir)
@@ -380,12 +488,13 @@ def _sigkill(process: psutil.Process) -> bool:
 def _show(
     reference: dict[str, object],
     results: list[dict[str, object]],
+    commands: list[dict[str, object]],
     tally: Tally,
     watch: DeviceWatch,
     rows: list[dict[str, object]],
     seconds: float,
 ) -> int:
-    lost = [result for result in results if result["phase"] != "succeeded"]
+    lost = [result for result in [*results, *commands] if result["phase"] != "succeeded"]
     wrong = sum(float(str(result.get("wrong", "nan"))) for result in results if result["phase"] == "succeeded")
     expected = float(str(reference.get("loss", "nan")))
     apart = [abs(float(str(r.get("loss", "nan"))) - expected) for r in results if r["phase"] == "succeeded"]
@@ -410,6 +519,15 @@ def _show(
             for r, row in zip(results, rows, strict=True)
         ],
     )
+    harness.table(
+        "Commands",
+        ["job", "phase", "steps left out", "steps made again", "copies beside it"],
+        [
+            [str(r["id"]), f"{r['phase']} ({r['reason']})", r["left_out"], r["again"], r["copies"]]
+            for r in commands
+        ],
+    )
+    left_out, copies = (sum(int(str(r[name])) for r in commands) for name in ("left_out", "copies"))
     print(f"{watch.looks} looks at {len(watch.used)} GPUs; used twice: {len(watch.twice)}")
     print("\n".join(watch.twice.values()))
     figures = {
@@ -419,11 +537,16 @@ def _show(
         "samples_wrong": int(wrong) if wrong == wrong else -1,
         "max_loss_diff": max(apart, default=float("nan")),
         "jobs": len(results),
+        "commands": len(commands),
+        "steps_left_out": left_out,
+        "run_twice": copies,
         "seconds": round(seconds, 1),
     }
     harness.finish("kill_tests", figures)
     used_twice = bool(watch.twice) or not watch.used
-    return int(bool(lost) or used_twice or wrong != 0 or max(apart, default=1.0) > 1e-4)
+    return int(
+        bool(lost) or used_twice or bool(left_out or copies) or wrong != 0 or max(apart, default=1.0) > 1e-4
+    )
 
 
 if __name__ == "__main__":

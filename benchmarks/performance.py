@@ -433,6 +433,8 @@ BENCHMARKS = (
             Figure("kills", "processes killed", ">= 30"),
             Figure("jobs_lost", "jobs that did not finish", "= 0"),
             Figure("samples_wrong", "samples skipped, or repeated beyond the replayed tail", "= 0"),
+            Figure("steps_left_out", "steps of commands that were never made", "= 0"),
+            Figure("run_twice", "copies of a command that ran beside it", "= 0"),
             Figure("gpus_used_twice", "GPUs that two processes were on at one moment", "= 0"),
         ),
     ),

@@ -41,6 +41,7 @@ def test_no_job_is_said_to_lack_a_gpu_type_before_the_nodes_are_known(tmp_path: 
         world.cycle,
         make_policy("fifo"),
     )
+    service._compiling = False
     (row,) = service.list()
     found = service.explain(row["id"])
     assert (row["wait_reason"], found["reason"]) == ("next_round", "next_round")

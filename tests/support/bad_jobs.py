@@ -68,7 +68,26 @@ BAD_JOBS = [
     ),
     BadJob("key that is no text", "? [a, b]\n: 3\n", "line 1: a key must be text"),
     # fields
-    BadJob("no script", "name: demo\n", "script: missing; path of the training script inside working_dir"),
+    BadJob(
+        "no script",
+        "name: demo\n",
+        "script: give either script, a Python file, or command, a program with its arguments",
+    ),
+    BadJob(
+        "a fixed size with a batch to adapt",
+        START + "elastic: false\ntraining: {initial_batch_size: 8, seed: 7}\n",
+        "training.seed: 7 needs coadapt.prepare, which a plain job does not call",
+    ),
+    BadJob(
+        "an elastic command without sizes",
+        "name: demo\ncommand: [torchrun, train.py]\nelastic: true\n",
+        "command: an elastic command names its sizes, as sizes: [1, 2, 4]; else elastic is false",
+    ),
+    BadJob(
+        "a command and arguments beside it",
+        "name: demo\ncommand: [torchrun, train.py]\nargs: [x]\n",
+        "args: they are of a script; a command holds its own arguments",
+    ),
     BadJob("unknown field", START + "scripts: x\n", "scripts: unknown field; did you mean script?"),
     BadJob(
         "unknown nested field", resources("max_gpu: 3"), "resources.max_gpu: unknown field; did you mean max_gpus?"
