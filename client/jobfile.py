@@ -134,6 +134,8 @@ def misfits(spec: JobSpec, cluster: Cluster) -> list[str]:
     usable = {t: n for t, n in capacity.items() if spec.gpus_per_replica(t) is not None}
     if not usable:
         return [f"resources.gpus_per_replica: names no GPU type of {this}, which has {', '.join(capacity)}"]
+    if spec.sizes is not None and not any(n <= most for t, most in usable.items() for n in spec.sizes_on(t) or ()):
+        return [f"sizes: {_sizes(spec, usable)} is more than {the} has of any one type ({_counts(usable)})"]
     fewest = spec.resources.gpus or spec.resources.min_gpus
     field = "gpus" if spec.resources.gpus else "min_gpus"
     if not any(n >= fewest for n in usable.values()):
@@ -198,6 +200,12 @@ def _syntax_problem(name: str, path: Path) -> str | None:
         reason = str(getattr(error, "msg", error))
         return f"script: {name} is not valid Python{f', line {line}' if line else ''}: {reason}"
     return None
+
+
+def _sizes(spec: JobSpec, usable: Iterable[str]) -> str:
+    """Return the smallest size that a job names, by GPU type where they differ."""
+    least = {t: min(spec.sizes_on(t) or [0]) for t in usable}
+    return str(min(least.values())) if len(set(least.values())) == 1 else _counts(least)
 
 
 def _pool_problem(spec: JobSpec, cluster: Cluster) -> str | None:

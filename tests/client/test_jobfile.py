@@ -9,6 +9,8 @@ import yaml
 from coadapt.client import jobfile
 from coadapt.core.cluster import Cluster, Node
 
+from tests.support.rounds import cluster
+
 ROOT = Path(__file__).resolve().parents[2]
 MINIMAL = "name: demo\nscript: train.py\n"
 
@@ -202,3 +204,18 @@ def test_the_guide_has_every_field() -> None:
 def test_the_examples_are_valid_jobs(path: Path) -> None:
     jobfile.load(path)
     jsonschema.validate(yaml.safe_load(path.read_text()), jobfile.schema())
+
+
+@pytest.mark.parametrize(
+    ("sizes", "least"),
+    [
+        ("[8, 16]", "8"),
+        ("{t4: [8], a100: [4]}", "a100 4, t4 8"),
+        ("[4, 16]", None),
+        ("{t4: [4], a100: [4]}", None),
+    ],
+)
+def test_sizes_of_which_none_fits_are_told_with_what_there_is(sizes: str, least: str | None) -> None:
+    spec = jobfile.parse(f"name: a\ncommand: [x]\nsizes: {sizes}\n")
+    told = f"sizes: {least} is more than the cluster has of any one type (a100 2, t4 4)"
+    assert jobfile.misfits(spec, cluster("1x a100:2, 2x t4:2")) == ([] if least is None else [told])
