@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 
 from ..core.decisions import Refused, Waiting
+from ..core.doors import Door
+from ..core.job import JobSpec
 from ..core.wording import n_gpus
 from ..estimators.goodput import BatchChoice, JobModel, best_batch
 from .choosing.decided import what_it_takes
@@ -66,11 +68,18 @@ class Rules:
     facts: Mapping[str, Any]
 
 
-def _line(option: Option) -> str:
+def _counts_samples(spec: JobSpec) -> bool:
+    """Return whether goodput is in samples that the user knows; a command may tell only a part of all."""
+    return spec.door is Door.NATIVE or spec.training.initial_batch_size is not None
+
+
+def _line(option: Option, samples: bool) -> str:
     if option.goodput <= 0:
         return f"  {option.gpu_type}: {option.verdict}"
-    times = f"{option.relative:.2f} x" if option.relative else f"{option.goodput:.4g} samples/s"
-    return f"  {option.configuration}: {times}; {option.verdict}"
+    times = (
+        f"{option.relative:.2f} x; " if option.relative else f"{option.goodput:.4g} samples/s; " if samples else ""
+    )
+    return f"  {option.configuration}: {times}{option.verdict}"
 
 
 def explain_program(job_id: str, round: Round, plan: Plan, rules: Callable[[JobView], Rules]) -> Explanation:
@@ -88,7 +97,8 @@ def explain_program(job_id: str, round: Round, plan: Plan, rules: Callable[[JobV
     chosen = configurations.index(after)
     model = job.model
     initial = model.limits.initial_batch_size if isinstance(model, JobModel) else None
-    detail = "" if chosen < 0 else _rate(options[chosen], initial)
+    samples = _counts_samples(job.spec)
+    detail = "" if chosen < 0 or not samples else _rate(options[chosen], initial)
     lines = [headline(job, after, detail)]
     if isinstance(found.decision, Refused):
         lines.append(found.decision.reason)
@@ -103,7 +113,7 @@ def explain_program(job_id: str, round: Round, plan: Plan, rules: Callable[[JobV
     better = sorted((o for o in options if o.goodput > least), key=lambda o: -o.goodput)
     if better:
         lines.append(f"GPUs of higher goodput {'than it has' if chosen >= 0 else 'if it had them'}:")
-        lines += [_line(option) for option in better[:MOST_BETTER]]
+        lines += [_line(option, samples) for option in better[:MOST_BETTER]]
     elif after is not None and chosen >= 0:
         lines.append(f"No configuration of {round.cluster.called} would give it a higher goodput.")
     named_types = {o.gpu_type for o in better} | ({options[chosen].gpu_type} if chosen >= 0 else set())
@@ -111,7 +121,8 @@ def explain_program(job_id: str, round: Round, plan: Plan, rules: Callable[[JobV
     if others:
         lines.append("On other GPU types, at best:")
         types = sorted({o.gpu_type for o in others})
-        lines += [_line(max((o for o in others if o.gpu_type == t), key=lambda o: o.goodput)) for t in types]
+        best = (max((o for o in others if o.gpu_type == t), key=lambda o: o.goodput) for t in types)
+        lines += [_line(option, samples) for option in best]
     facts = {
         **own_rules.facts,
         "prices": dict(plan.prices),

@@ -1,8 +1,11 @@
 """`explain` says why a job has what it has, in numbers and in words."""
 
 import json
+from dataclasses import replace
 
 import pytest
+from coadapt.core.job import JobSpec
+from coadapt.core.training_config import Adaptivity, TrainingConfig
 from coadapt.policies.catalogue import make_policy
 from coadapt.policies.contract.explanation import Explanation
 from coadapt.policies.contract.round import Round
@@ -24,6 +27,7 @@ def verdicts(explanation: Explanation) -> dict[str, str]:
     return {option["configuration"]: option["verdict"] for option in explanation.facts["options"]}
 
 
+NAMED = TrainingConfig(adaptivity=Adaptivity.STRONG_SCALING, initial_batch_size=64)
 FOUR = {"1xa": 1.0, "2xa": 2.0, "4xa": 4.0}
 
 
@@ -38,6 +42,16 @@ def test_what_stops_a_job_is_named_per_configuration() -> None:
         "8xa": "more than its max_gpus 4",
         "1xb": "the job does not run on b",
     }
+
+
+def test_a_command_s_sizes_are_named_and_its_speed_is_told_in_no_samples_that_it_never_named() -> None:
+    spec = JobSpec(name="x", command=["torchrun", "t.py"], sizes=[1, 4])
+    view = replace(job("x", largest_gpus={}), spec=spec)
+    found = explained("1x a:4", [view], {"x": FOUR})
+    assert verdicts(found)["2xa"] == "not one of its sizes on a: 1, 4"
+    assert "samples" not in "\n".join(found.sentences)
+    told = explained("1x a:4", [replace(view, spec=spec.model_copy(update={"training": NAMED}))], {"x": FOUR})
+    assert "samples/s" in told.sentences[0]
 
 
 def test_prices_stop_a_job_whose_gpus_are_worth_more_to_others() -> None:
