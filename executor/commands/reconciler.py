@@ -79,6 +79,7 @@ class Crew:
     first_rank: int = 0
     ended: set[int] = field(default_factory=set)
     pids: tuple[int, ...] = ()
+    leaving: bool = False  # its processes were told to end
     killed: bool = False
     deadline_s: float = float("inf")
 
@@ -178,14 +179,14 @@ class CommandReconciler:
     def next_deadline_s(self) -> float:
         """Return when `tick` should be called next."""
         due = [crew.deadline_s for crew in self.crews.values() if not crew.killed]
-        if self.phase is Phase.STARTING and self._missing():
+        if self.phase in (Phase.STARTING, Phase.STOPPING) and self._missing():
             due.append(self._not_before_s)
         return min(due, default=float("inf"))
 
     @property
     def slots(self) -> tuple[Slot, ...]:
         """Return every slot with something of this job in it."""
-        return tuple(sorted(slot for crew in self.crews.values() for slot in crew.plan.slots))
+        return tuple(sorted({slot for crew in self.crews.values() for slot in crew.plan.slots}))
 
     @property
     def group(self) -> tuple[Slot, ...]:
@@ -251,7 +252,7 @@ class CommandReconciler:
             self._lost(crew, event.reason, now)
         elif self.phase is Phase.RUNNING and crew.killed:  # it hung
             self._lost(crew, "did not answer and was killed", now)
-        elif self.phase is Phase.STARTING and not self._is_unwanted(crew):
+        elif self.phase in (Phase.STARTING, Phase.STOPPING) and not (crew.leaving or self._is_unwanted(crew)):
             if event.setup_failed:
                 self._give_up(event.reason, "", "", now)
             else:
@@ -283,9 +284,10 @@ class CommandReconciler:
         elif not self.rules.retries_losses and self._begun_s is not None:
             self._give_up(summary, "", POLICY, now)
         else:
-            self._recovered = self._recovered or self._begun_s is not None
             self._not_before_s = now + backoff_s(self.budget.recoveries)
-            self._stop(ABORT_S, now)
+            if self.phase is Phase.RUNNING:
+                self._recovered = True
+                self._stop(ABORT_S, now)
 
     # --- transitions ----------------------------------------------------------------------------------------
 
@@ -298,10 +300,11 @@ class CommandReconciler:
 
     def _terminate(self, grace_s: float, now: float) -> None:
         for crew in self.crews.values():
+            crew.leaving = True
             if crew.first_rank >= 0:  # it was told to begin
                 self._effects.append(SendCrew(crew.id, Terminate(grace_s)))
                 crew.deadline_s = now + grace_s + EXIT_S
-            else:
+            elif not crew.killed:
                 self._kill(crew)
 
     def _give_up(self, summary: str, traceback: str, why: str, now: float) -> None:
@@ -329,33 +332,35 @@ class CommandReconciler:
     def _step(self, now: float) -> None:
         if self.phase is Phase.RUNNING and set(self.group) != set(self.desired):
             self._stop(self.rules.grace_s, now)
-        if self.phase is Phase.STOPPING and not self.crews:
-            self.phase = Phase.STARTING
-        if self.phase in (Phase.IDLE, Phase.STARTING):
+        if self.phase not in (Phase.RUNNING, Phase.ENDED):
             self._start(now)
 
     def _start(self, now: float) -> None:
-        """Start missing workers once nothing else is in their slots, and begin when all are there."""
-        self.phase = Phase.STARTING if self.desired else Phase.IDLE
+        """Start missing workers, and begin when all are there and nobody else is.
+
+        Workers start while processes of before still save: they wait for the GPUs by themselves.
+        """
         for crew in self.crews.values():
-            if self._is_unwanted(crew) and not crew.killed:
+            if not (crew.leaving or crew.killed) and self._is_unwanted(crew):
                 self._kill(crew)
+        leaving = any(crew.leaving for crew in self.crews.values())
+        self.phase = Phase.STOPPING if leaving else Phase.STARTING if self.desired else Phase.IDLE
         missing = self._missing()
         if missing and now >= self._not_before_s:
-            occupied = set(self.slots)
+            occupied = {slot for crew in self.crews.values() if not crew.leaving for slot in crew.plan.slots}
             for plan in missing:
                 if not occupied & set(plan.slots):
                     self._start_crew(plan, now)
-        located = all(crew.stage is Stage.LOCATED for crew in self.crews.values())
-        if self.desired and not missing and located and not any(map(self._is_unwanted, self.crews.values())):
+        ready = all(crew.stage is Stage.LOCATED and not self._is_unwanted(crew) for crew in self.crews.values())
+        if self.phase is Phase.STARTING and not missing and ready:
             self._begin(now)
 
     def _missing(self) -> list[CrewPlan]:
-        known = [crew.plan for crew in self.crews.values()]
+        known = [crew.plan for crew in self.crews.values() if not crew.leaving]
         return [plan for plan in crew_plans(self.desired, self._processes) if plan not in known]
 
     def _is_unwanted(self, crew: Crew) -> bool:
-        return crew.killed or crew.plan not in crew_plans(self.desired, self._processes)
+        return crew.leaving or crew.killed or crew.plan not in crew_plans(self.desired, self._processes)
 
     def _start_crew(self, plan: CrewPlan, now: float) -> None:
         self._workers += 1
@@ -384,8 +389,9 @@ class CommandReconciler:
             self._tell(Released(self.sequence, vacant))
 
     def _release_slots(self, slots: Iterable[Slot]) -> None:
-        """Release slots that a worker has left and that are not wanted any more."""
-        if gone := tuple(slot for slot in slots if slot not in self.desired):
+        """Release slots that a worker has left, that are not wanted any more and that nothing else is in."""
+        taken = {*self.desired, *self.slots}
+        if gone := tuple(slot for slot in slots if slot not in taken):
             self._tell(Released(self.sequence, gone))
 
     def _tell(self, event: ExecutorEvent) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -157,8 +155,8 @@ def test_nothing_of_a_job_outlives_its_executor_or_worker_and_it_starts_again(
         ray.kill(job.actor, no_restart=False)
         job.wait(Released, lambda event: event.everything)
     else:
-        (worker,) = (one for one in psutil.process_iter() if "ray::CommandWorker" in " ".join(one.cmdline()))
-        os.kill(worker.pid, signal.SIGKILL)
+        (worker,) = (one for one in ray.util.list_named_actors(True) if one["name"].startswith(f"{job.id}/"))
+        ray.kill(ray.get_actor(worker["name"], worker["namespace"]), no_restart=True)
         assert "was lost with its worker" in job.wait(WorkerLost).reason
     program.wait(timeout=20)
     if killed == "executor":

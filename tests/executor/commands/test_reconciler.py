@@ -146,6 +146,37 @@ def test_another_size_is_sigterm_a_grace_and_a_start_there_with_the_pause_measur
     assert second.sequence == 2
 
 
+def test_workers_of_the_next_size_start_while_the_program_still_saves_and_begin_when_it_is_gone() -> None:
+    nodes = Nodes(rules=Rules(grace_s=20))
+    nodes.assign(A)
+    nodes.ignores_sigterm = True
+    nodes.answers = False  # the new worker waits for its GPU
+    nodes.assign(A, B)
+    assert set(nodes.machine.crews) == {"w1", "w2"}
+    nodes.assign(B)
+    assert set(nodes.machine.crews) == {"w1", "w3"}, "a worker that is not wanted any more ends"
+    assert nodes.of(Released) == [], "the program is still in the first slot"
+    nodes.end("w1", 0)
+    assert [event.slots for event in nodes.of(Released)] == [(A,)]
+    nodes.event("w3", Located("n1", 1))
+    assert nodes.of(Running)[-1].slots == (B,)
+
+
+def test_a_worker_that_cannot_start_beside_the_last_ones_costs_them_no_grace() -> None:
+    nodes = Nodes(rules=Rules(grace_s=20))
+    nodes.assign(A)
+    nodes.ignores_sigterm = True
+    nodes.answers = False
+    nodes.assign(A, C)
+    nodes.event(nodes.worker_on("n2"), Gone("was lost"))
+    assert nodes.terminated == [("w1", 20)]
+    nodes.answers = True
+    nodes.go(2)
+    nodes.end("w1", 0)
+    nodes.event("w2", Located("n1", 1))
+    assert nodes.of(Running)[-1].slots == (A, C)
+
+
 def test_slots_that_a_job_gives_up_are_released_only_when_its_processes_are_gone() -> None:
     nodes = Nodes()
     nodes.assign(A, C)
@@ -155,7 +186,7 @@ def test_slots_that_a_job_gives_up_are_released_only_when_its_processes_are_gone
     assert nodes.of(Released) == []
     nodes.end(nodes.worker_on("n2"), 0)
     assert [event.slots for event in nodes.of(Released)] == [(C,)]
-    nodes.end(nodes.worker_on("n1"), 0)
+    nodes.end("w1", 0)
     assert nodes.of(Running)[-1].slots == (A,)
 
 
