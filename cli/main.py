@@ -467,6 +467,35 @@ def requeue(
     return _each(client, jobs, client.requeue, "requeued", as_json)
 
 
+@app.command()
+def fork(
+    job: Annotated[
+        str,
+        typer.Argument(
+            metavar="JOB[@STEP]", help="A job, and the step of one of its checkpoints; else the newest."
+        ),
+    ],
+    file: Annotated[
+        Path | None, typer.Argument(metavar="[JOB.yaml]", help="A changed job file; else the same job again.")
+    ] = None,
+    name: Annotated[str | None, typer.Option(help="The new job's name.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Submit a job that starts from a checkpoint of another one."""
+    source, at, step = job.partition("@")
+    if at and not step.isdecimal():
+        raise typer.BadParameter(
+            f"JOB@STEP: {step or 'nothing'} is not the number of a step, such as {source}@300"
+        )
+    client = _connect()
+    tell = partial(_note, source)
+    found = client.fork(_resolve(client, source), int(step) if at else None, file, name=name, tell=tell)
+    if as_json:
+        _print({"id": found}, True)
+    else:
+        print(found)
+
+
 def _each(client: Client, jobs: Sequence[str], verb: Callable[[str], bool], done: str, as_json: bool) -> int:
     from .verbs import each
 

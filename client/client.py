@@ -141,19 +141,51 @@ class Client:
         """
         return self._submit([jobfile.locate(job, Path.cwd()) for job in jobs], tell)
 
+    def fork(
+        self,
+        job_id: str,
+        steps: int | None = None,
+        job: JobSpec | str | Path | None = None,
+        *,
+        name: str | None = None,
+        idempotency_key: str | None = None,
+        tell: Callable[[str], None] = lambda text: None,
+    ) -> str:
+        """Submit a job that starts from a checkpoint of another one; returns its id.
+
+        Args:
+            steps: of the checkpoint; by default the newest one.
+            job: another job file or spec, whose script prepares the same model; by default the same job again.
+            name: another name.
+
+        Raises: JobStateError where there is no such checkpoint; as `submit` does.
+        """
+        key, changed = idempotency_key or uuid.uuid4().hex, dict[str, str]()
+        if job is not None:
+            spec = jobfile.locate(job, Path.cwd()) if isinstance(job, JobSpec) else jobfile.load(job)
+            changed["spec"], changed["package"], changed["script_key"] = self._send(
+                spec, lambda _, text: tell(text)
+            )
+        if name is not None:
+            changed["name"] = jobfile.from_mapping({"name": name, "script": "-"}, "fork").name
+        return cast(str, self.call("fork", job_id, steps, key, changed))
+
     def _submit(
         self, specs: Sequence[JobSpec], tell: Callable[[str, str], None], idempotency_key: str | None = None
     ) -> Sequence[str]:
-        sent = []
-        for spec in specs:
-            package = pack(Path(spec.working_dir), self.settings.max_package_mib, spec.script or None)
-            for sentence in package.left_behind:
-                tell(spec.name, sentence)
-            if not self.call("has_package", package.name):
-                self.call("put_package", package.name, package.data)
-            key = idempotency_key or uuid.uuid4().hex
-            sent.append((spec.model_dump_json(), package.name, key, script_key(package, spec)))
-        return [cast(str, self.call("submit", *arguments)) for arguments in sent]
+        sent = [(self._send(spec, tell), idempotency_key or uuid.uuid4().hex) for spec in specs]
+        return [
+            cast(str, self.call("submit", spec, package, key, script)) for (spec, package, script), key in sent
+        ]
+
+    def _send(self, spec: JobSpec, tell: Callable[[str, str], None]) -> tuple[str, str, str]:
+        """Send a job's folder; return the spec as JSON, the package's name and the key of the script."""
+        package = pack(Path(spec.working_dir), self.settings.max_package_mib, spec.script or None)
+        for sentence in package.left_behind:
+            tell(spec.name, sentence)
+        if not self.call("has_package", package.name):
+            self.call("put_package", package.name, package.data)
+        return spec.model_dump_json(), package.name, script_key(package, spec)
 
     def list(self) -> list[JobRow]:
         return cast("list[JobRow]", self.call("list"))

@@ -36,7 +36,7 @@ from .nodes import NodesSnapshot
 from .phase_times import PhaseTimes
 from .reactions import claim, end, force_out, lose_everything, react, start_profile
 from .reattachment import reattach
-from .record import JobRecord, Stopped
+from .record import JobRecord, Origin, Stopped
 from .records import Records
 from .snapshot import TRAINED_IN, Snapshot, take_snapshot
 from .store import Event, Store
@@ -265,12 +265,23 @@ class SchedulingCycle:
     # --- what happens between cycles ------------------------------------------------------------------------
 
     def submit(
-        self, spec: JobSpec, *, idempotency_key: str, package: str | None = None, script_key: str = ""
+        self,
+        spec: JobSpec,
+        *,
+        idempotency_key: str,
+        package: str | None = None,
+        script_key: str = "",
+        origin: Origin | None = None,
     ) -> JobRecord:
         """Store a job and return it; the same key again returns the same job."""
         with self.lock:
             job, new = self._store.submit(
-                spec, self._clock.wall_s(), idempotency_key=idempotency_key, package=package, script_key=script_key
+                spec,
+                self._clock.wall_s(),
+                idempotency_key=idempotency_key,
+                package=package,
+                script_key=script_key,
+                origin=origin,
             )
             if new:
                 self._records.note(job)
@@ -300,7 +311,7 @@ class SchedulingCycle:
             reaction = verb(job, now)
             if reaction.job is job:
                 return False
-            self._records.apply(replace(reaction, job=replace(reaction.job, asked=key)), now)
+            self._records.apply(replace(reaction, job=replace(reaction.job, asked=key or job.asked)), now)
             if self._wanted is not None:
                 self._wanted.slots.pop(job_id, None)
         self.ask_round()

@@ -119,6 +119,8 @@ def _fraction(job: JobRecord) -> float:
 def _reason(job: JobRecord, cluster: Cluster | None = None) -> str:
     if job.paused:
         return "paused by the user"
+    if job.origin is not None and not job.origin.copied and job.active:
+        return f"waiting for the checkpoint of step {job.origin.steps} of {job.origin.job_id}"
     if cluster is not None and _runs_nowhere(job, cluster):
         return waiting_reason(job.spec, cluster)
     if job.phase is Phase.PROFILING:

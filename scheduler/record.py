@@ -62,6 +62,21 @@ class Stopped(StrEnum):
 
 
 @dataclass(frozen=True)
+class Origin:
+    """The checkpoint of another job from which a job starts.
+
+    checkpoint: its file name without an ending, in the folder `url`.
+    copied: whether it is in the job's own folder.
+    """
+
+    job_id: str
+    steps: int
+    checkpoint: str
+    url: str
+    copied: bool = False
+
+
+@dataclass(frozen=True)
 class JobRecord:
     """A job as stored.
 
@@ -76,6 +91,7 @@ class JobRecord:
     life: how often it began again after it had ended; each life has an executor of its own.
     renews: it begins a new life when the executor of the last one has left its GPUs.
     asked: the key of the last verb, which may come twice.
+    origin: what it starts from; None for the start of its script.
     """
 
     id: str
@@ -122,6 +138,7 @@ class JobRecord:
     life: int = 0
     renews: bool = False
     asked: str = ""
+    origin: Origin | None = None
 
     @property
     def folder(self) -> str:
@@ -180,6 +197,7 @@ class JobRecord:
         row = {name: getattr(self, name) for name in _WRITTEN}
         row["spec"] = self.spec.model_dump(mode="json")
         row["state"] = vars(self.state)
+        row["origin"] = None if self.origin is None else vars(self.origin)
         for key in ("target", "held", "group"):
             row[key] = [_slot_row(slot) for slot in row[key]]
         row["measured_at"] = {name: (at.epoch, at.samples) for name, at in self.measured_at.items()}
@@ -220,6 +238,7 @@ class JobRecord:
                 "measured_at": {name: MeasuredAt(*at) for name, at in row.get("measured_at", {}).items()},
                 "usage": {t: UsageOn.from_row(use) for t, use in row.get("usage", {}).items()},
                 "usage_told": tuple(row.get("usage_told", ("", 0))),
+                "origin": Origin(**row["origin"]) if row.get("origin") else None,
                 "stopped": Stopped(row["stopped"]) if row.get("stopped") else None,
                 "measurements": measurements,
             }

@@ -9,7 +9,8 @@ from __future__ import annotations
 import logging
 import sqlite3
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import asdict
 from functools import partial
@@ -33,6 +34,7 @@ from .clock import SystemClock
 from .cycle import SchedulingCycle
 from .executors import Executors
 from .folders import FolderHook
+from .forks import Forks, origin_of
 from .kernels import load_kernels
 from .machines import Machines
 from .nodes import NodeView
@@ -79,6 +81,7 @@ class SchedulerService:
             hooks=[self._folders],
             woken=self._wake.set,
         )
+        self._forks = Forks(self._store, self._cycle.do, settings, ThreadPoolExecutor(1, "forks"))
         self._nodes.start()
         self._thread = threading.Thread(target=self._loop, name="rounds", daemon=True)
         self._thread.start()
@@ -92,6 +95,29 @@ class SchedulerService:
         """
         spec = JobSpec.model_validate_json(spec_json)
         job = self._cycle.submit(spec, idempotency_key=idempotency_key, package=package, script_key=script_key)
+        return job.id
+
+    def fork(self, job_id: str, steps: int | None, idempotency_key: str, changed: Mapping[str, str]) -> str:
+        """Store a job that starts from a checkpoint of another one, and return its id.
+
+        Args:
+            steps: of the checkpoint; None: the newest one.
+            changed: `spec`, `package` and `script_key` of another job file, or only a `name`.
+
+        Raises: KeyError, JobStateError; pydantic.ValidationError for a bad spec.
+        """
+        if (known := self._store.submitted(idempotency_key)) is not None:
+            return known.id
+        source = self._store.get(job_id)
+        spec = JobSpec.model_validate_json(changed["spec"]) if "spec" in changed else source.spec
+        job = self._cycle.submit(
+            spec.model_copy(update={"name": changed.get("name") or spec.name}),
+            idempotency_key=idempotency_key,
+            package=changed.get("package", source.package),
+            script_key=changed.get("script_key", source.script_key),
+            origin=origin_of(source, spec, steps, self._settings),
+        )
+        self._forks.begin(job.id)
         return job.id
 
     def has_package(self, name: str) -> bool:
@@ -239,6 +265,7 @@ class SchedulerService:
 
     def _loop(self) -> None:
         self._guard(self._folders.clean_rest)
+        self._guard(self._forks.begin_rest)
         for _ in range(REATTACH_TRIES):
             if self._guard(self._cycle.reattach) or self._stopping:
                 break

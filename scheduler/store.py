@@ -23,7 +23,7 @@ from ..core.json_numbers import dumps
 from ..estimators.measurements import Measurements
 from .held_time import TRAINING, HeldTime
 from .job_lifecycle import check
-from .record import JobRecord
+from .record import JobRecord, Origin
 from .transactions import Transactions
 from .unnamed_devices import with_names
 
@@ -201,6 +201,12 @@ class Store:
                 raise KeyError(f"no job {job_id}")
             return self._jobs[job_id]
 
+    def submitted(self, idempotency_key: str) -> JobRecord | None:
+        """Return the job that a call with this key made, or None. Raises: KeyError if its record is unreadable."""
+        with self._lock:
+            row = self._db.execute("select id from jobs where idempotency_key=?", (idempotency_key,)).fetchone()
+            return None if row is None else self.get(row[0])
+
     def submit(
         self,
         spec: JobSpec,
@@ -209,12 +215,12 @@ class Store:
         idempotency_key: str,
         package: str | None = None,
         script_key: str = "",
+        origin: Origin | None = None,
     ) -> tuple[JobRecord, bool]:
         """Return the new job, or the one that an earlier call with the same key made, and whether it is new."""
         with self._lock:
-            row = self._db.execute("select id from jobs where idempotency_key=?", (idempotency_key,)).fetchone()
-            if row is not None:
-                return self.get(row[0]), False
+            if (known := self.submitted(idempotency_key)) is not None:
+                return known, False
             (number,) = self._db.execute("select coalesce(max(number), 0) + 1 from jobs").fetchone()
             job = JobRecord(
                 id=f"{spec.name}-{number}",
@@ -223,8 +229,10 @@ class Store:
                 state=JobState(submitted_s=now),
                 package=package,
                 script_key=script_key,
+                origin=origin,
             )
-            event = Event(EventKind.SUBMIT, now, job.id, {"spec": spec.model_dump(mode="json")})
+            told = {} if origin is None else {"text": f"forked from {origin.job_id} at step {origin.steps}"}
+            event = Event(EventKind.SUBMIT, now, job.id, {"spec": spec.model_dump(mode="json"), **told})
             with self._transactions.begin():
                 self._db.execute(
                     "insert into jobs(id, number, idempotency_key, phase, record) values(?,?,?,?,?)",

@@ -9,6 +9,7 @@ from dataclasses import fields, replace
 from ..core.job import Phase
 from ..core.settings import Settings
 from .admission import admit
+from .forks import waits_for_copy
 from .nodes import NodesSnapshot
 from .profile_reuse import measured_types
 from .profiling import finish_profiling, give_up_late, measure_on_new_types, measure_on_present_types, skip_known
@@ -28,7 +29,11 @@ def steps(
         yield lambda job: retire(job, settings, now)
     elif job.phase is Phase.SUBMITTED:
         yield lambda job: begin_again(job, settings, now)
-        yield lambda job: Reaction(job) if job.renews else admit(job, nodes.cluster, with_known, now)
+        yield (
+            lambda job: (
+                Reaction(job) if job.renews or waits_for_copy(job) else admit(job, nodes.cluster, with_known, now)
+            )
+        )
     elif job.phase is Phase.PROFILING:
         yield lambda job: measure_on_present_types(job, nodes.cluster, now)
         yield from [lambda job: give_up_late(job, settings, now)] * len(job.measured_in)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 
 NEVER_PREPARED = "never called coadapt.prepare"
+OTHER_SCRIPT = "checkpoint: "  # begins the sentences on a checkpoint that is of another script
 # Gloo says so when replicas send amounts that differ, since they make different collectives.
 MIXED_UP = "preamble.length"
 SHARE_DECISIONS = "decide by values that all share, such as coadapt.combine(value)"

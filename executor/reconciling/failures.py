@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 
 from ...core.job import RestartPolicy
-from ..protocol.script_errors import NEVER_PREPARED
+from ..protocol.script_errors import NEVER_PREPARED, OTHER_SCRIPT
 
 # Losses without a step between them, or without progress past an earlier loss, are bounded too. A script that
 # always segfaults must stop; one on an unlucky machine must not.
@@ -37,7 +37,7 @@ def fault_of(summary: str, traceback: str) -> str:
 
 def is_final(summary: str) -> bool:
     """Return whether every other try of the same script would end the same way."""
-    return summary.startswith("SyntaxError: ") or summary.endswith(NEVER_PREPARED)
+    return summary.startswith(("SyntaxError: ", OTHER_SCRIPT)) or summary.endswith(NEVER_PREPARED)
 
 
 def too_many(failures: int, max_failures: int) -> str:

@@ -33,7 +33,7 @@ from tests.support.bad_jobs import BAD_CLUSTERS
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMANDS = ["up", "submit", "list", "describe", "logs", "cancel", "cluster", "explain", "outputs"]
-COMMANDS += ["down", "schema", "check", "pause", "resume", "requeue"]
+COMMANDS += ["down", "schema", "check", "pause", "resume", "requeue", "fork"]
 
 
 @pytest.fixture(autouse=True)
@@ -85,6 +85,9 @@ def test_help_costs_less_than_a_third_of_a_second_of_work() -> None:
         (["cancel", "job-1"], Exit.NO_CLUSTER),
         (["pause", "job-1"], Exit.NO_CLUSTER),
         (["resume"], Exit.USAGE),
+        (["fork", "job-1@3"], Exit.NO_CLUSTER),
+        (["fork", "job-1@last"], Exit.USAGE),
+        (["fork", "job-1@"], Exit.USAGE),
         (["cluster", "--json"], Exit.NO_CLUSTER),
         (["submit", str(ROOT / "examples" / "rigid" / "job.yaml")], Exit.NO_CLUSTER),
         (["down"], Exit.OK),
@@ -219,6 +222,11 @@ class Ended:
     def requeue(self, job: str) -> bool:
         return job == "b-2"
 
+    def fork(self, job: str, steps: int | None, file: Path | None, *, name: str | None, tell: object) -> str:
+        if steps == 7:
+            raise JobStateError(f"{job} has no checkpoint of step 7; it has those of 100, 200")
+        return f"{name or job}@{steps}-{file}"
+
 
 def test_cancel_says_of_each_job_whether_it_ended_it(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -247,6 +255,22 @@ def test_a_verb_that_one_job_refuses_is_done_to_the_others_and_told(
     ]
     assert main.run(["requeue", "a", "b"]) == Exit.OK
     assert capsys.readouterr().out == "a-1 waits already\nb-2 requeued\n"
+
+
+def test_a_fork_names_a_job_and_a_step_and_may_bring_another_file(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(main, "_connect", Ended)
+    assert main.run(["fork", "a"]) == Exit.OK
+    assert main.run(["fork", "b@100", "other.yaml", "--name", "c"]) == Exit.OK
+    assert capsys.readouterr().out == "a-1@None-None\nc@100-other.yaml\n"
+    assert main.run(["fork", "a@100", "--json"]) == Exit.OK
+    assert json.loads(capsys.readouterr().out) == {"id": "a-1@100-None"}
+    assert main.run(["fork", "a@7"]) == Exit.USAGE
+    assert capsys.readouterr().err == "coadapt: a-1 has no checkpoint of step 7; it has those of 100, 200\n"
+    assert main.run(["fork", "a@last"]) == Exit.USAGE
+    told = "coadapt: JOB@STEP: last is not the number of a step, such as a@300\n"
+    assert capsys.readouterr().err == told
 
 
 def test_an_unknown_job_is_told_with_the_command_that_shows_every_job(

@@ -8,6 +8,7 @@ from typing import Any
 from ...protocol.messages import Join
 from ..collective.broadcast import broadcast_state
 from ..collective.group import Group, GroupBroken
+from ..state.forked import forked, go_on_as_fork
 from ..state.prepared import Prepared
 from ..state.training_state import TrainingState
 from ..variables.own_variables import OwnVariables, share_of
@@ -98,6 +99,8 @@ class StateHandover:
         """Begin where nobody trained yet: from the newest checkpoint, or from rank 0's initial state."""
         store = self.checkpoints.store
         found = store.load_newest(self.prepared.device) if group.rank == 0 and store else None
+        if found is not None and forked(found[1]):
+            go_on_as_fork(found[1], self.state.options, self.prepared)
         (restored,) = group.broadcast_ints([int(found is not None)])
         state = (found[1] if found is not None else self.state.capture()) if group.rank == 0 else None
         state = broadcast_state(group, state, 0) if group.world_size > 1 else state

@@ -22,13 +22,14 @@ import time
 import uuid
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import IO, Any, cast
 
 import fsspec
 import numpy as np
 import torch
 from torch.types import Storage
+
+from ....core.checkpoint_name import CheckpointName
 
 FORMAT = 1
 _CHUNK = 4 << 20
@@ -48,26 +49,6 @@ class StorageError(CheckpointError):
 
 class _MomentaryError(StorageError):
     """Raised where the storage failed in a way that may last only a moment."""
-
-
-@dataclass(frozen=True, order=True)
-class _Entry:
-    """One file name: `step-<steps>-<milliseconds since the epoch>-<token>`; sorts by progress, then by age."""
-
-    steps: int
-    created_ms: int
-    token: str
-
-    @property
-    def name(self) -> str:
-        return f"step-{self.steps:012d}-{self.created_ms:013d}-{self.token}"
-
-    @staticmethod
-    def parse(name: str) -> _Entry | None:
-        parts = name.split("-")
-        if len(parts) != 4 or parts[0] != "step" or not (parts[1].isdigit() and parts[2].isdigit()):
-            return None
-        return _Entry(int(parts[1]), int(parts[2]), parts[3])
 
 
 class CheckpointStore:
@@ -110,7 +91,7 @@ class CheckpointStore:
         return self._save(packed, steps)
 
     def _save(self, packed: Any, steps: int) -> str:
-        entry = _Entry(steps, time.time_ns() // 1_000_000, uuid.uuid4().hex[:12])
+        entry = CheckpointName(steps, time.time_ns() // 1_000_000, uuid.uuid4().hex[:12])
         data = self._path(entry, ".pt")
         try:
             self._fs.makedirs(self._root, exist_ok=True)
@@ -148,7 +129,7 @@ class CheckpointStore:
         What was on a GPU comes to `device`, and what was on the CPU stays there. Else an optimizer would fetch
         its step counts from the GPU one by one at every step.
         """
-        entry = _Entry.parse(path.rsplit("/", 1)[-1].removesuffix(".pt"))
+        entry = CheckpointName.parse(path.rsplit("/", 1)[-1].removesuffix(".pt"))
         if entry is None:
             raise CheckpointError(f"{path} is no checkpoint of {self.url}")
         self._verify(entry)
@@ -185,7 +166,7 @@ class CheckpointStore:
 
         This looks again when everything it saw was gone, since a writer may have replaced it.
         """
-        seen: list[_Entry] = []
+        seen: list[CheckpointName] = []
         while True:
             entries = self._published()
             error: CheckpointError | None = None
@@ -203,14 +184,14 @@ class CheckpointStore:
                 return None
             seen = entries
 
-    def _path(self, entry: _Entry, suffix: str) -> str:
-        return f"{self._root}/{entry.name}{suffix}"
+    def _path(self, entry: CheckpointName, suffix: str) -> str:
+        return f"{self._root}/{entry.stem}{suffix}"
 
-    def _outside(self, entry: _Entry) -> str:
+    def _outside(self, entry: CheckpointName) -> str:
         """Return the path as this store's user writes it."""
-        return f"{self.url.rstrip('/')}/{entry.name}.pt"
+        return f"{self.url.rstrip('/')}/{entry.stem}.pt"
 
-    def _entries(self) -> tuple[set[_Entry], set[_Entry]]:
+    def _entries(self) -> tuple[set[CheckpointName], set[CheckpointName]]:
         """Return entries that have a manifest, and entries that have data."""
         self._fs.invalidate_cache(self._root)
         try:
@@ -219,15 +200,15 @@ class CheckpointStore:
             return set(), set()
         except Exception as error:
             raise _storage_error(f"checkpoint.url: {self.url!r}", error) from error
-        found: dict[str, set[_Entry]] = {".json": set(), ".pt": set()}
+        found: dict[str, set[CheckpointName]] = {".json": set(), ".pt": set()}
         for name in names:
             stem, suffix = os.path.splitext(name)
-            entry = _Entry.parse(stem)
+            entry = CheckpointName.parse(stem)
             if entry is not None and suffix in found:
                 found[suffix].add(entry)
         return found[".json"], found[".pt"]
 
-    def _published(self) -> list[_Entry]:
+    def _published(self) -> list[CheckpointName]:
         return sorted(self._entries()[0])
 
     def _write(self, path: str, state: Any) -> tuple[int, str]:
@@ -254,7 +235,7 @@ class CheckpointStore:
                 digest.update(chunk)
         return size, digest.hexdigest()
 
-    def _publish(self, entry: _Entry, manifest: Mapping[str, Any]) -> None:
+    def _publish(self, entry: CheckpointName, manifest: Mapping[str, Any]) -> None:
         content = json.dumps(manifest).encode()
         final = self._path(entry, ".json")
         if not self._local:
@@ -268,7 +249,7 @@ class CheckpointStore:
         os.replace(beside, final)
         _sync_folder(self._root)
 
-    def _verify(self, entry: _Entry) -> None:
+    def _verify(self, entry: CheckpointName) -> None:
         data = self._path(entry, ".pt")
         try:
             manifest = json.loads(self._fs.cat_file(self._path(entry, ".json")))
@@ -286,7 +267,7 @@ class CheckpointStore:
         if stored != expected:
             raise CheckpointError(f"checkpoint {data} is corrupt: its checksum does not match its manifest")
 
-    def _clean(self, newest: _Entry) -> None:
+    def _clean(self, newest: CheckpointName) -> None:
         """Remove what is beyond `keep`, and what dead writers left. `newest` was just verified and stays."""
         with contextlib.suppress(Exception):  # a file that cannot be removed now goes after the next save
             published, data = self._entries()

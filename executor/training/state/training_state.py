@@ -5,6 +5,7 @@ The same dictionary goes into checkpoints and, over the process group, to newcom
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -12,14 +13,20 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import nn
 
+from ...protocol.messages import JOB_ID
 from ..gradients.gradient_noise import GradientNoise
 from ..variables.rng import capture_rng, restore_rng
+from .forked import options_of
 
 if TYPE_CHECKING:
     from .prepared import Prepared, Stateful
 
 FORMAT = 2
 MOST_RESTS = 2  # steps of fewer batches in a row: an epoch may end with one, and the next one begin with one
+
+
+class OtherScriptError(ValueError):
+    """A checkpoint is of another script; one sentence for a person."""
 
 
 @dataclass
@@ -88,6 +95,9 @@ class TrainingState:
     extras: dict[str, tuple[Callable[[], Any], Callable[[Any], None]]] = field(default_factory=dict)
     taken: dict[str, Any] | None = None
 
+    def __post_init__(self) -> None:
+        self.options = [options_of(optimizer) for optimizer in self.prepared.optimizers]  # as the script made them
+
     def capture(self) -> dict[str, Any]:
         """Return the state now; its tensors are the live ones."""
         if self.taken is not None and self.taken["variables"]["in_pass"]:
@@ -100,6 +110,9 @@ class TrainingState:
             "strays": [parameter.detach() for parameter in prepared.strays()],
             "frozen": [not parameter.requires_grad for parameter in prepared.parameters()],
             "groups": [_groups_of(optimizer, prepared) for optimizer in prepared.optimizers],
+            "kinds": [type(optimizer).__name__ for optimizer in prepared.optimizers],
+            "job": os.environ.get(JOB_ID, ""),
+            "options": self.options,
             "optimizers": [optimizer.state_dict() for optimizer in prepared.optimizers],
             "schedulers": [scheduler.state_dict() for scheduler in prepared.schedulers],
             "scalers": [scaler.state_dict() for scaler in prepared.scalers],
@@ -113,7 +126,7 @@ class TrainingState:
     def apply(self, state: dict[str, Any], rank: int) -> None:
         """Continue from `state`. Rank 0 also continues its random numbers; the others get their own.
 
-        Raises ValueError where the state belongs to another script, or to one that has changed its model
+        Raises OtherScriptError where the state belongs to another script, or to one that has changed its model
         meanwhile.
         """
         state = as_current(state)
@@ -129,9 +142,15 @@ class TrainingState:
         prepared = self.prepared
         for kind, mine in self._by_kind().items():
             if len(state[kind]) != len(mine):
-                raise ValueError(
+                raise OtherScriptError(
                     f"checkpoint: holds {len(state[kind])} {kind}, the script prepares {len(mine)}; "
-                    "a changed script needs a new checkpoint folder"
+                    "another script cannot go on from it"
+                )
+        for kind, optimizer in zip(state.get("kinds", []), prepared.optimizers, strict=False):
+            if kind != type(optimizer).__name__:
+                raise OtherScriptError(
+                    f"checkpoint: holds the state of {kind}, the script prepares {type(optimizer).__name__}; "
+                    "another script cannot go on from it"
                 )
         for optimizer, groups in zip(prepared.optimizers, state.get("groups", []), strict=False):
             _regroup(optimizer, groups, prepared)
@@ -143,7 +162,9 @@ class TrainingState:
                 for target, part in zip(mine, state[kind], strict=True):
                     target.load_state_dict(part)
         except (RuntimeError, KeyError) as error:
-            raise ValueError(f"checkpoint: does not fit the script; {' '.join(str(error).split())}") from None
+            raise OtherScriptError(
+                f"checkpoint: does not fit the script; {' '.join(str(error).split())}"
+            ) from None
         with torch.no_grad():
             for parameter, value in zip(prepared.strays(), state.get("strays", []), strict=False):
                 parameter.copy_(value)
@@ -190,7 +211,7 @@ def _regroup(optimizer: torch.optim.Optimizer, groups: list[list[int]], prepared
         return
     parameters = prepared.parameters()
     if any(number >= len(parameters) for group in groups for number in group):
-        raise ValueError(
+        raise OtherScriptError(
             "checkpoint: an optimizer trains parameters that the model did not have when prepare was called; make "
             "all of them before, and freeze those that come later"
         )

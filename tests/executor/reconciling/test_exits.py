@@ -141,10 +141,13 @@ def test_the_same_error_after_progress_is_another_one(world: World) -> None:
     assert world.training_on == {A}
 
 
-def test_an_end_that_no_other_try_can_change_is_final_at_once(world: World) -> None:
+@pytest.mark.parametrize(
+    "summary", ["train.py never called coadapt.prepare", "checkpoint: does not fit the script"]
+)
+def test_an_end_that_no_other_try_can_change_is_final_at_once(summary: str, world: World) -> None:
     world.assign(A)
     world.run(2)
-    world.crash(world.worker_in(A), "train.py never called coadapt.prepare")
+    world.crash(world.worker_in(A), summary)
     world.run(1)
     assert (world.of(Failing), world.of(JobFailed)[0].why) == ([], NO_OTHER_END)
 

@@ -1,0 +1,98 @@
+"""Jobs that start from a checkpoint of another job: which one, and its copy, which is made beside rounds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Executor
+from dataclasses import replace
+from functools import partial
+
+from ..core.checkpoint_name import CheckpointName
+from ..core.doors import Door
+from ..core.errors import JobStateError
+from ..core.job import JobSpec, Phase
+from ..core.settings import Settings
+from .checkpoints import CheckpointFiles, CheckpointFilesError, chosen
+from .reactions import Reaction, end
+from .record import JobRecord, Origin
+from .store import Store
+from .verbs import Verb
+
+
+def origin_of(source: JobRecord, spec: JobSpec, steps: int | None, settings: Settings) -> Origin:
+    """Return what a fork with this spec starts from: the newest checkpoint of a job, or that of a step.
+
+    Raises: JobStateError where there is none, or a program keeps its own.
+    """
+    for door, called in ((source.spec.door, source.id), (spec.door, "the job file")):
+        if door is not Door.NATIVE:
+            raise JobStateError(
+                f"fork: {called} is of a {door} job, which never calls coadapt.prepare; "
+                "only its program knows its checkpoints"
+            )
+    url = settings.checkpoint_url(source.id, source.spec.training.checkpoint.url)
+    try:
+        name = chosen(CheckpointFiles(url).published(), source.id, steps)
+    except CheckpointFilesError as error:
+        raise JobStateError(f"{source.id}: {error}") from None
+    return Origin(source.id, name.steps, name.stem, url)
+
+
+def copied(job: JobRecord, now: float) -> Reaction:
+    """Let a fork take part, as its checkpoint is in its own folder now."""
+    if job.origin is None or job.origin.copied or not job.active:
+        return Reaction(job)
+    return Reaction(replace(job, origin=replace(job.origin, copied=True)), round=True)
+
+
+def not_copied(job: JobRecord, now: float, why: str) -> Reaction:
+    """Fail a fork whose checkpoint cannot be had."""
+    return end(job, Phase.FAILED, why, now) if waits_for_copy(job) else Reaction(job)
+
+
+def waits_for_copy(job: JobRecord) -> bool:
+    """Return whether a job may not start yet, as the checkpoint that it starts from is not in its folder."""
+    return job.active and job.origin is not None and not job.origin.copied
+
+
+class Forks:
+    """Copies the checkpoints of forks. Nobody waits for it; a restarted service copies what is missing.
+
+    Args:
+        do: changes a job, as `SchedulingCycle.do` does.
+        threads: where copies are made.
+    """
+
+    def __init__(
+        self, store: Store, do: Callable[[str, Verb], bool], settings: Settings, threads: Executor
+    ) -> None:
+        self._store = store
+        self._do = do
+        self._settings = settings
+        self._threads = threads
+
+    def begin(self, job_id: str) -> None:
+        """Have the checkpoint of a fork copied."""
+        self._threads.submit(self._copy, job_id)
+
+    def begin_rest(self) -> None:
+        """Have copied what an earlier service did not copy."""
+        for job in self._store.unretired.values():
+            if waits_for_copy(job):
+                self.begin(job.id)
+
+    def _copy(self, job_id: str) -> None:
+        job = self._store.get(job_id)
+        origin = job.origin
+        if origin is None or not waits_for_copy(job):
+            return
+        try:
+            name = CheckpointName.parse(origin.checkpoint)
+            assert name is not None
+            own = self._settings.checkpoint_url(job_id, job.spec.training.checkpoint.url)
+            CheckpointFiles(origin.url).copy_to(name, CheckpointFiles(own))
+        except Exception as error:
+            why = str(error) if isinstance(error, CheckpointFilesError) else f"{type(error).__name__}: {error}"
+            self._do(job_id, partial(not_copied, why=f"fork of {origin.job_id}: {why}"))
+        else:
+            self._do(job_id, copied)
