@@ -217,10 +217,14 @@ def submit(
     write: Annotated[
         bool, typer.Option("--write", help="Given a Python script: write a job file for it, and submit nothing.")
     ] = False,
+    only_check: Annotated[
+        bool, typer.Option("--check", help="Say what would happen, and submit nothing; exit 2 if it is refused.")
+    ] = False,
     as_json: Json = False,
 ) -> int:
     """Submit jobs. Nothing is submitted unless every job file is good and every folder can be sent."""
     from ..client import jobfile
+    from ..client.client import cluster_of
     from ..client.script_check import mistaken
     from ..client.unshared_decisions import unshared_decisions
 
@@ -235,12 +239,16 @@ def submit(
         return Exit.OK
     if write:
         raise typer.BadParameter("--write takes one Python script, for which it writes a job file")
+    if only_check and (wait or follow):
+        raise typer.BadParameter("--check submits nothing that could be waited for")
+    if only_check:
+        return _would_submit(jobs, anyway, as_json)
     specs = [jobfile.load(path) for path in jobs]
     if not anyway:
         _refuse(jobs, [[told] if (told := mistaken(spec)) else [] for spec in specs])
     client = _connect()
     if not anyway:
-        nodes = _nodes(client)
+        nodes = cluster_of(client.cluster())
         _refuse(jobs, [jobfile.misfits(spec, nodes) for spec in specs])
     for spec in (spec for spec in specs if spec.door == "native"):
         for decision in unshared_decisions(Path(spec.working_dir) / spec.script):
@@ -281,16 +289,23 @@ def _refuse(jobs: Sequence[Path], problems: Sequence[Sequence[str]]) -> None:
             raise JobFileError(str(path), [f"{problem} (--anyway submits it still)" for problem in found])
 
 
-def _nodes(client: Client) -> Any:
-    from ..core.cluster import Cluster, Node
+def _would_submit(jobs: Sequence[Path], anyway: bool, as_json: bool) -> int:
+    """Say what would happen to job files, also where no cluster runs."""
+    from ..client.client import NoClusterError, cluster_of
+    from . import submit_check
 
-    rows = client.cluster()["nodes"]
-    return Cluster(
-        tuple(
-            Node(row["id"], row["gpu_type"], row["gpus"], row["cpus"], row["memory_gib"], pool=row["pool"])
-            for row in rows
-        )
-    )
+    nodes, settings, no_cluster = None, None, ""
+    try:
+        client = _connect()
+        nodes, settings = cluster_of(client.cluster()), client.settings
+    except NoClusterError as error:
+        no_cluster = str(error)
+    views = submit_check.views(jobs, nodes, settings, anyway)
+    if as_json:
+        _print(views, True)
+    else:
+        print("\n".join(line for view in views for line in submit_check.lines(view, no_cluster)))
+    return Exit.USAGE if any(view["refused"] for view in views) else Exit.OK
 
 
 @app.command(

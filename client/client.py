@@ -20,17 +20,19 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 from pydantic import ValidationError
 
+from ..core.cluster import Cluster, Node
 from ..core.errors import StateError
 from ..core.job import JobSpec, Phase
 from ..core.output_tree import Name, Output
 from ..core.ray_noise import without_ray_noise
-from ..core.schemas import ALL, MEASURING, ClusterView, JobDetails, JobRow, TimelineRow
+from ..core.schemas import ALL, MEASURING, ClusterView, JobDetails, JobRow, SubmitView, TimelineRow
 from ..core.service_names import NAMESPACE, SERVICE_NAME
 from ..core.settings import Settings
 from . import jobfile
 from .cluster_record import ClusterRecord
 from .fetch import Fetched, fetch
 from .package import pack, script_key
+from .submit_check import would_happen
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -67,6 +69,16 @@ def connect(address: str | None = None, *, state_dir: str | Path | None = None) 
             "the cluster that `coadapt up` started has ended; repeat that `coadapt up`, and jobs go on"
         )
     return Client.connect(record)
+
+
+def cluster_of(view: ClusterView) -> Cluster:
+    """Return the nodes that a client was shown."""
+    return Cluster(
+        tuple(
+            Node(row["id"], row["gpu_type"], row["gpus"], row["cpus"], row["memory_gib"], pool=row["pool"])
+            for row in view["nodes"]
+        )
+    )
 
 
 def settings_of(answer: object, address: str) -> Settings:
@@ -140,6 +152,11 @@ class Client:
         `tell` is called as by `submit`, with the job's name before the sentence. Raises: as `submit` does.
         """
         return self._submit([jobfile.locate(job, Path.cwd()) for job in jobs], tell)
+
+    def check(self, job: JobSpec | str | Path) -> SubmitView:
+        """Say what would happen to a job if it were submitted: door, sizes, what would be refused."""
+        nodes = cluster_of(self.cluster())
+        return would_happen(job, nodes, self.settings.max_package_mib)
 
     def fork(
         self,

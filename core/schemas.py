@@ -137,6 +137,18 @@ class JobDetails(JobRow):
     traceback: NotRequired[str]  # of the script's last error, also one that was tried again
 
 
+class SubmitView(TypedDict):
+    """`Client.check(job)`: what would become of a job if it were submitted."""
+
+    job: str  # its file, or the name of a spec
+    name: str | None  # None: the file cannot be read as a job
+    door: str | None  # of `core.doors.Door`
+    cluster: bool  # whether one runs; without one `sizes` is empty
+    sizes: dict[str, list[int]]  # GPU type -> how many of them it could have
+    refused: list[str]  # why it would not be submitted, a sentence each
+    notes: list[str]  # what does not keep it from being submitted
+
+
 class OutputRow(TypedDict):
     """One of a job's outputs."""
 

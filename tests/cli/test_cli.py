@@ -79,6 +79,7 @@ def test_help_costs_less_than_a_third_of_a_second_of_work() -> None:
         (["submit", "a.yaml", "-f", "--json"], Exit.USAGE),
         (["logs", "job-1", "--rank", "first"], Exit.USAGE),
         (["logs", "job-1", "--rank", "-1"], Exit.USAGE),
+        (["submit", "missing.yaml", "--follow", "--check"], Exit.USAGE),
         (["list"], Exit.NO_CLUSTER),
         (["describe", "job-1"], Exit.NO_CLUSTER),
         (["explain", "job-1", "--json"], Exit.NO_CLUSTER),
@@ -177,6 +178,20 @@ def test_nothing_is_submitted_when_one_of_the_files_is_bad(tmp_path: Path, capsy
     (tmp_path / "bad.yaml").write_text("name: bad\nscript: train.py\nresources: {min_gpus: 0}\n")
     assert main.run(["submit", str(tmp_path / "good.yaml"), str(tmp_path / "bad.yaml")]) == Exit.USAGE
     assert "bad.yaml: resources.min_gpus: 0 is not a number of at least 1" in capsys.readouterr().err
+
+
+def test_submit_check_says_what_would_happen_where_no_cluster_runs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "train.py").write_text("import coadapt\ncoadapt.prepare()\n")
+    good, bad = tmp_path / "good.yaml", tmp_path / "bad.yaml"
+    good.write_text("name: good\nscript: train.py\n")
+    bad.write_text("name: bad\nscript: other.py\n")
+    assert main.run(["submit", "--check", str(good)]) == Exit.OK
+    assert f"{good}: would be submitted\n  door: native" in capsys.readouterr().out
+    assert main.run(["submit", "--check", str(good), str(bad), "--json"]) == Exit.USAGE
+    views = json.loads(capsys.readouterr().out)
+    assert [(view["name"], bool(view["refused"])) for view in views] == [("good", False), (None, True)]
 
 
 class Unending:

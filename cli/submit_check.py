@@ -1,0 +1,52 @@
+"""`coadapt submit --check`: says what would happen to job files, and submits nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from pathlib import Path
+
+from ..client.submit_check import would_happen
+from ..core.cluster import Cluster
+from ..core.doors import Door
+from ..core.schemas import SubmitView
+from ..core.settings import Settings
+from ..core.wording import n_gpus
+
+DOORS = {
+    Door.NATIVE: "its script calls coadapt.prepare",
+    Door.RESTARTING: "its program is stopped by SIGTERM and started again at another size",
+    Door.PLAIN: "its program runs unchanged at one size",
+}
+
+
+def views(
+    paths: Sequence[Path], cluster: Cluster | None, settings: Settings | None, anyway: bool
+) -> list[SubmitView]:
+    """Return what would become of each job file."""
+    most_mib = (settings or Settings()).max_package_mib
+    return [would_happen(path, cluster, most_mib, anyway=anyway) for path in paths]
+
+
+def lines(view: SubmitView, no_cluster: str) -> Iterator[str]:
+    """Yield the lines for a person. `no_cluster`: why none is known."""
+    would = "would be refused" if view["refused"] else "would be submitted"
+    yield f"{view['job']}: {would}"
+    yield from (f"  {problem}" for problem in view["refused"])
+    if view["door"] is not None:
+        yield f"  door: {view['door']}; {DOORS[Door(view['door'])]}"
+    if not view["cluster"]:
+        yield f"  GPUs: not known; {no_cluster}"
+    for gpu_type, counts in view["sizes"].items():
+        yield f"  {gpu_type}: {_counts(counts)}"
+    yield from (f"  note: {note}" for note in view["notes"])
+
+
+def _counts(counts: Sequence[int]) -> str:
+    """Return GPU counts in words: a range where all steps between are alike."""
+    steps = {after - before for before, after in pairwise(counts)}
+    if len(counts) > 2 and len(steps) == 1:
+        step = steps.pop()
+        by = f" in steps of {step}" if step > 1 else ""
+        return f"{counts[0]} to {n_gpus(counts[-1])}{by}"
+    return f"{', '.join(map(str, counts[:-1]))} or {n_gpus(counts[-1])}" if len(counts) > 1 else n_gpus(counts[0])

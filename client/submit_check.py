@@ -1,0 +1,70 @@
+"""What would happen to a job if it were submitted: its door, its sizes, and what would be refused or is amiss."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ..core.cluster import Cluster
+from ..core.doors import Door
+from ..core.errors import PackageError
+from ..core.job import JobSpec
+from ..core.schemas import SubmitView
+from . import jobfile
+from .package import pack
+from .script_check import mistaken
+from .unshared_decisions import unshared_decisions
+
+
+def would_happen(
+    job: JobSpec | str | Path, cluster: Cluster | None, max_package_mib: int, *, anyway: bool = False
+) -> SubmitView:
+    """Return what would become of a spec or a job file; nothing is sent.
+
+    Args:
+        cluster: None: none runs, so it is not known which GPUs the job could have.
+        anyway: whether it would be submitted though it cannot run as it is, as `--anyway` does.
+    """
+    found = SubmitView(
+        job=job.name if isinstance(job, JobSpec) else str(job),
+        name=None,
+        door=None,
+        cluster=cluster is not None,
+        sizes={},
+        refused=[],
+        notes=[],
+    )
+    try:
+        spec = jobfile.locate(job, Path.cwd()) if isinstance(job, JobSpec) else jobfile.load(job)
+    except jobfile.JobFileError as error:
+        found["refused"] = list(error.problems)
+        return found
+    found["name"], found["door"] = spec.name, spec.door.value
+    overruled = found["notes"] if anyway else found["refused"]
+    if told := mistaken(spec):
+        overruled.append(told)
+    if cluster is not None:
+        overruled += jobfile.misfits(spec, cluster)
+        found["sizes"] = sizes_on(spec, cluster)
+    try:
+        found["notes"] += pack(Path(spec.working_dir), max_package_mib, spec.script or None).left_behind
+    except PackageError as error:
+        found["refused"].append(str(error))
+    if spec.door is Door.NATIVE:
+        decisions = unshared_decisions(Path(spec.working_dir) / spec.script)
+        found["notes"] += [f"{spec.script}, {decision}" for decision in decisions]
+    return found
+
+
+def sizes_on(spec: JobSpec, cluster: Cluster) -> dict[str, list[int]]:
+    """Return how many GPUs of each type of the job's pool it could have alone; a policy may choose among fewer."""
+    part, resources = cluster.of_pool(spec.pool or ""), spec.resources
+    found: dict[str, list[int]] = {}
+    for gpu_type, there in part.capacity().items():
+        each = spec.gpus_per_replica(gpu_type)
+        if each is None or each > part.largest_nodes[gpu_type]:
+            continue
+        least, most = resources.gpus or resources.min_gpus, resources.gpus or resources.max_gpus
+        counts = range(each, min(there, most) + 1, each)
+        if fitting := [gpus for gpus in counts if gpus >= least and spec.allows(gpu_type, gpus)]:
+            found[gpu_type] = fitting
+    return found
