@@ -101,6 +101,7 @@ class NvmlGauge:
     def _handle(self, name: str) -> Any:
         nvml = self._nvml
         if name.isdecimal():
+            # CUDA counts the fastest GPUs first. As all GPUs of a node are alike, that is the driver's order.
             return self._ask(nvml.nvmlDeviceGetHandleByIndex, int(name))
         exact = self._ask(nvml.nvmlDeviceGetHandleByUUID, name)
         if exact is not None:
