@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from coadapt.core.events import EventKind
+from coadapt.core.expected import UNKNOWN
 from coadapt.core.job import Phase
+from coadapt.core.settings import Settings
 from coadapt.core.usage import Mean, Usage
 from coadapt.executor.protocol.job_events import Reported, Used
+from coadapt.policies.contract.round import JobView
 from coadapt.scheduler.presenters import job_details, job_row
 from coadapt.scheduler.reactions import end, react
 from coadapt.scheduler.record import JobRecord
+from coadapt.scheduler.snapshot import job_view
+from coadapt.scheduler.store import Store
 from coadapt.scheduler.upkeep import is_news
 
 from tests.support.records import REPORT, A, B, running, said
@@ -39,6 +46,14 @@ def test_use_is_kept_by_gpu_type_whether_it_comes_with_a_report_or_not() -> None
     assert 0.75 < (row["usage"]["t4"]["recent"]["gpu_util"] or 0) < 1.0
     assert row["usage"]["t4"]["gpu_s"] == 120.0
     assert row["idle_gpu_minutes"] == 0.0
+
+
+def test_policies_see_how_much_a_job_uses_its_gpus(tmp_path: Path) -> None:
+    job = react(running(A), used(1, t4=usage(0.5, 1)), 100.0).job
+    view = job_view(job, None, UNKNOWN, Store(tmp_path / "jobs.sqlite"), Settings(), 100.0)
+    assert view.usage["t4"].mean.gpu_util == view.usage["t4"].recent.gpu_util == 0.5
+    assert "a100" not in view.usage
+    assert JobView("j-2", job.spec).usage == {}
 
 
 def test_what_is_told_again_counts_once_also_after_a_restart_of_the_service() -> None:
