@@ -71,12 +71,12 @@ def _amount(name: str, value: Any) -> float:
 
 def _status(amounts: Mapping[str, float], metrics: Mapping[str, float], time_s: float) -> Status:
     fraction = amounts.get("fraction")
-    if fraction is None and "percent" in amounts:
-        fraction = amounts["percent"] / 100
     step, steps = amounts.get("step"), amounts.get("steps")
     epoch, epochs = amounts.get("epoch"), amounts.get("epochs")
     if fraction is None and step is not None and steps:
-        fraction = step / steps
+        fraction = step / steps  # finer than a percentage, which trainers round
+    if fraction is None and "percent" in amounts:
+        fraction = amounts["percent"] / 100
     if fraction is None and epoch is not None and epochs:
         fraction = epoch / epochs
     return Status(

@@ -112,14 +112,16 @@ def report(*, combine: Mapping[str, str] | None = None, **metrics: Any) -> None:
     """Report metrics of the running epoch. They are combined over replicas at its end.
 
     A job with `elastic: false` or `sizes` calls it without `prepare`, also with how far it is: `step` of `steps`,
-    `epoch` of `epochs`, `samples` or `fraction`.
+    `epoch` of `epochs`, `samples` or `fraction`. By hand such a program tells nobody.
 
     A target in the job file ends the training. By default a metric is a mean over samples, and whole numbers
     that differ between replicas are added up.
     `combine` says otherwise by name: "mean", "sum", "min", "max" or "last" (that of replica 0).
     """
-    if _session is None and (path := os.environ.get(messages.STATUS_FILE)):
-        status_line.write(path, metrics)
+    if _session is None and _channel is None:
+        # By hand, and on other nodes than the first, nobody listens.
+        if path := os.environ.get(messages.STATUS_FILE):
+            status_line.write(path, metrics)
         return
     _prepared_session("report").report(metrics, dict(combine or {}))
 

@@ -15,6 +15,7 @@ from coadapt.executor.protocol.command_events import Status
         ({"epoch": 1.5, "num_train_epochs": 3}, Status(1.0, epoch=1.5, epochs=3.0, fraction=0.5)),
         ({"percent": 40}, Status(1.0, fraction=0.4)),
         ({"percentage": 140}, Status(1.0, fraction=1.0)),
+        ({"percentage": 1, "current_step": 15, "total_steps": 1000}, Status(1.0, 15, 1000, fraction=0.015)),
         ({"fraction": 0.1, "samples": 640}, Status(1.0, fraction=0.1, samples=640)),
         ({"step": 7, "note": "text", "ok": True, "lr": 1e-3}, Status(1.0, 7, metrics={"lr": 1e-3})),
         ({"step": 7, "steps": 0}, Status(1.0, 7)),

@@ -1,5 +1,6 @@
 """Without a scheduler a prepared script gives the results of the plain one."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -97,3 +98,12 @@ def test_under_torchrun_a_layer_that_is_added_later_is_trained_alike_and_as_alon
     alone, first, second = (torch.load(tmp_path / f"{name}.pt") for name in ("alone-0", "group-0", "group-1"))
     torch.testing.assert_close(first, second, rtol=0, atol=0)
     torch.testing.assert_close(first, alone)
+
+
+def test_a_program_without_prepare_may_report_by_hand_and_on_nodes_where_nobody_listens(tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text("import coadapt\ncoadapt.report(step=1, steps=2, loss=0.5)\nprint('done')\n")
+    for rank in ("0", "1"):
+        env = {**os.environ, "RANK": rank, "WORLD_SIZE": "2"}
+        done = subprocess.run([sys.executable, script], env=env, capture_output=True, text=True, timeout=120)
+        assert (done.returncode, done.stdout, done.stderr) == (0, "done\n", "")
