@@ -29,7 +29,7 @@ from .environment import common_environment, rank_environment
 from .errors import summary_of_end
 from .guarded import GuardedProgram, NotStarted
 from .status_lines import LogPattern
-from .status_sources import StatusSources
+from .status_sources import StatusSources, beside_proxies
 
 LAST_CHARACTERS = 16_384  # of output, searched for the error that ended a process
 NOT_STARTED = 127  # a shell's status for a program that cannot be started
@@ -142,6 +142,7 @@ class CommandProcesses:
                     sources.from_log(status)
 
         env = {**os.environ, **launch.env, **common}
+        env |= beside_proxies(env)
         env |= rank_environment(order, local_rank, launch.count, launch.processes, launch.gpus)
         with self._lock:
             if self._ending:

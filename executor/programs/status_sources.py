@@ -16,6 +16,7 @@ from typing import Any
 from ..protocol.command_events import CommandEvent, Refused, Status
 from .status_lines import StatusError, status_in_line, status_of
 
+LOOPBACK = "127.0.0.1"
 LOOK_S = 0.25  # between looks at files
 MOST_BYTES = 1 << 20  # of a posted status
 MOST_REFUSED = 5  # sentences on statuses that were not taken; a program may write thousands
@@ -167,6 +168,15 @@ class StatusSources:
 def trainer_environment(address: str, token_file: str) -> dict[str, str]:
     """Return the variables by which Hugging Face's trainer finds an endpoint for its status."""
     return {"KUBEFLOW_TRAINER_SERVER_URL": address, "KUBEFLOW_TRAINER_SERVER_TOKEN": token_file}
+
+
+def beside_proxies(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables that keep what is posted to this machine from going to a proxy."""
+    told = {}
+    for name in ("no_proxy", "NO_PROXY"):
+        known = [host for host in environment.get(name, "").split(",") if host]
+        told[name] = ",".join(dict.fromkeys([*known, LOOPBACK]))
+    return told
 
 
 def trainer_status(posted: Mapping[str, Any]) -> dict[str, Any]:

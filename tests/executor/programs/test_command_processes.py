@@ -120,6 +120,16 @@ def test_how_far_a_program_is_comes_from_whatever_it_says_so_by(says: str, tmp_p
     assert (status.fraction, status.metrics) == (0.25, {"loss": 0.5})
 
 
+def test_what_a_trainer_posts_goes_past_the_proxies_of_its_machine() -> None:
+    say = "import os; print(os.environ['no_proxy'])"
+    made = node(python(say, env={"no_proxy": "example.com", "http_proxy": "http://10.255.255.1:1"}))
+    made.ended()
+    assert made.output() == "example.com,127.0.0.1\n"
+    made = node(python(POST, env={"http_proxy": "http://10.255.255.1:1"}))
+    assert [ended.code for ended in made.ended()] == [0], made.output()
+    assert len(made.of(Status)) == 1
+
+
 def test_once_a_program_reports_its_output_is_not_read_for_that_any_more() -> None:
     made = node(
         python(f"{REPORT}\nimport time\ntime.sleep(1.5)\nprint('step 9 of 12')", pattern=r"step (?P<step>\d+)")
