@@ -1,0 +1,226 @@
+"""One real job is paused, resumed, cancelled, resumed and forked, and no sample is lost or repeated."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import signal
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = [pytest.mark.live, pytest.mark.timeout(600)]
+
+EPOCHS = 30
+SCRIPT = """
+import json, sys
+import torch, coadapt
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+class Seen:
+    counts = torch.zeros(256, dtype=torch.long)
+    def state_dict(self):
+        return {"counts": self.counts.clone()}
+    def load_state_dict(self, state):
+        self.counts = state["counts"].clone()
+
+epochs, lr, width = int(sys.argv[1]), float(sys.argv[2]), int(sys.argv[3])
+torch.manual_seed(0)
+x = torch.randn(256, 8)
+model = nn.Sequential(nn.Linear(8, width), nn.ReLU(), nn.Linear(width, 2))
+optimizer = torch.optim.SGD(model.parameters(), lr=lr)
+seen = Seen()
+loader = DataLoader(TensorDataset(torch.arange(256), x, (x.sum(1) > 0).long()), batch_size=16, shuffle=True)
+model, optimizer, loader, seen = coadapt.prepare(model, optimizer, loader, seen)
+for epoch in coadapt.epochs(epochs):
+    for index, a, b in loader:
+        loss = nn.functional.cross_entropy(model(a), b)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        seen.counts[index] += 1
+    coadapt.report(loss=loss.item())
+    print("epoch", epoch, "lr", optimizer.param_groups[0]["lr"], flush=True)
+(coadapt.output_dir() / "seen.json").write_text(json.dumps(seen.counts.tolist()))
+"""
+
+
+def tell(folder: str) -> dict[str, Any]:
+    """Collect everything that the tests below want to know, from one cluster."""
+    os.environ.pop("RAY_TMPDIR", None)
+    os.environ.pop("RAY_AUTH_MODE", None)
+    import psutil
+    from coadapt.core.errors import JobStateError
+    from coadapt.core.job import Emulation, JobSpec, ResourceRequest
+    from coadapt.core.settings import Settings
+    from coadapt.deploy import local_cluster
+
+    state_dir, job_dir = Path(folder) / "state", Path(folder) / "job"
+    job_dir.mkdir()
+    (job_dir / "train.py").write_text(SCRIPT)
+    settings = Settings(state_dir=str(state_dir), round_interval_s=3.0, restart_cost_s=5.0)
+
+    def spec(name: str, *args: str) -> JobSpec:
+        return JobSpec(
+            name=name,
+            script="train.py",
+            args=list(args),
+            working_dir=str(job_dir),
+            resources=ResourceRequest(max_gpus=1),
+            profile=False,
+            emulation=Emulation(time_scale=2.0),
+        )
+
+    def until(condition: Callable[[], bool], what: str) -> None:
+        deadline = time.monotonic() + 120
+        while not condition():
+            assert time.monotonic() < deadline, f"{what}: {[(r['id'], r['status']) for r in client.list()]}"
+            time.sleep(0.05)
+
+    def status(job: str) -> str:
+        return str(client.describe(job)["status"])
+
+    def trains(job: str, more: int = 8) -> None:
+        """Wait until the job has made some more steps."""
+        before = client.describe(job)["steps"]
+        until(lambda: client.describe(job)["steps"] >= before + more, f"{job} trains")
+
+    def refused(verb: Callable[[str], Any], job: str) -> str:
+        try:
+            verb(job)
+        except JobStateError as error:
+            return str(error)
+        return ""
+
+    def counts(job: str) -> set[int]:
+        client.fetch_outputs(job, Path(folder) / job)
+        return set(json.loads((Path(folder) / job / "seen.json").read_text()))
+
+    told: dict[str, Any] = {}
+    client = local_cluster.up("1x t4:2", settings=settings)
+    try:
+        life = client.submit(spec("life", str(EPOCHS), "0.1", "4"))
+        until(lambda: status(life) == "running", "it begins")
+        trains(life)
+        told["resume of one that runs"] = refused(client.resume, life)
+
+        told["paused"] = (client.pause(life), client.pause(life))
+        record = local_cluster.ClusterRecord.load(state_dir)
+        assert record is not None
+        children = psutil.Process(record.head[0].pid).children(recursive=True)
+        (service,) = [p for p in children if "SchedulerService" in " ".join(_words_of(p))]
+        os.kill(service.pid, signal.SIGKILL)
+        until(lambda: status(life) == "paused", "it pauses")
+        told["paused row"] = client.describe(life)
+        told["free while paused"] = client.cluster()["nodes"][0]["free_gpus"]
+        other = client.submit(spec("other", "2", "0.1", "4"))
+        told["other"] = client.wait([other], timeout_s=120)[other]
+        told["steps while paused"] = client.describe(life)["steps"]
+
+        told["resumed"] = client.resume(life)
+        until(lambda: status(life) == "running", "it goes on")
+        trains(life)
+        told["requeued"] = client.requeue(life)
+        until(lambda: any(event["kind"] == "requeue" for event in client.describe(life)["events"]), "it requeues")
+        until(lambda: status(life) == "running", "it goes on")
+        trains(life, 24)
+        told["cancelled"] = client.cancel(life)
+        told["resumed at once"] = client.resume(life)
+        until(lambda: status(life) == "running", "it goes on")
+        import ray  # `up` has told it of the token
+
+        told["actors"] = [a["name"] for a in ray.util.list_named_actors(all_namespaces=True) if "job" in a["name"]]
+        trains(life)
+        client.cancel(life)
+        until(lambda: client.describe(life)["folder"] is None, "it is retired")
+        client.resume(life)
+        told["life"] = client.wait([life], timeout_s=180)[life]
+        told["life counts"] = counts(life)
+        told["life log"] = "".join(client.logs(life))
+        told["events"] = [event["kind"] for event in client.describe(life)["events"]]
+        told["pause of one that has ended"] = refused(client.pause, life)
+        told["resume of one that succeeded"] = refused(client.resume, life)
+        told["no such step"] = refused(lambda job: client.fork(job, 7), life)
+
+        fork = client.fork(life, job=spec("more", str(EPOCHS + 3), "0.05", "4"))
+        told["fork"] = client.wait([fork], timeout_s=180)[fork]
+        told["fork counts"] = counts(fork)
+        told["fork log"] = "".join(client.logs(fork))
+        told["fork events"] = [event["text"] for event in client.describe(fork)["events"]]
+        wide = client.fork(life, job=spec("wide", str(EPOCHS + 3), "0.1", "5"))
+        told["wide"] = client.wait([wide], timeout_s=180)[wide]
+        told["wide details"] = client.describe(wide)
+        client.close()
+    finally:
+        local_cluster.down(state_dir, grace_s=2.0)
+    return told
+
+
+def _words_of(process: Any) -> list[str]:
+    import psutil
+
+    with suppress(psutil.Error):
+        return list(process.cmdline())
+    return []
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        return pool.apply_async(tell, (str(tmp_path_factory.mktemp("story")),)).get(timeout=580)
+
+
+def test_a_paused_job_stays_so_though_the_service_is_killed_and_others_get_its_gpus(told: dict[str, Any]) -> None:
+    assert told["paused"] == (True, False)
+    row = told["paused row"]
+    assert (row["reason"], row["wait_reason"], row["gpus"]) == ("paused by the user", "paused", 0)
+    assert told["free while paused"] == 2
+    assert told["other"] == "succeeded"
+    assert told["steps while paused"] == row["steps"]
+    assert told["resumed"] is True
+
+
+def test_verbs_that_do_not_fit_are_one_sentence(told: dict[str, Any]) -> None:
+    assert told["resume of one that runs"] == "life-1 is not paused: it is running"
+    assert told["pause of one that has ended"] == "life-1 has succeeded, so there is nothing to pause"
+    assert told["resume of one that succeeded"].startswith("life-1 has succeeded, so there is nothing to resume; ")
+    assert told["no such step"].startswith("life-1 has no checkpoint of step 7; it has those of ")
+
+
+def test_a_job_that_was_paused_requeued_and_cancelled_twice_saw_every_sample_once_an_epoch(
+    told: dict[str, Any],
+) -> None:
+    assert (told["requeued"], told["cancelled"], told["resumed at once"]) == (True, True, True)
+    assert told["life"] == "succeeded"
+    assert told["life counts"] == {EPOCHS}
+    assert f"epoch {EPOCHS - 1} " in told["life log"]
+    assert [kind for kind in told["events"] if kind in ("pause", "resume", "requeue", "cancel", "finish")] == [
+        *("pause", "resume", "requeue", "cancel", "resume", "cancel", "resume", "finish")
+    ]
+
+
+def test_each_life_of_a_job_has_an_executor_of_its_own(told: dict[str, Any]) -> None:
+    executors = [name for name in told["actors"] if "/" not in name]
+    assert "coadapt-job-life-1~1" in executors
+    assert "coadapt-job-life-1" not in executors
+
+
+def test_a_fork_goes_on_from_the_checkpoint_with_its_own_options(told: dict[str, Any]) -> None:
+    assert told["fork"] == "succeeded"
+    assert told["fork counts"] == {EPOCHS + 3}
+    assert "epoch 0 " not in told["fork log"]
+    assert f"epoch {EPOCHS} lr 0.05" in told["fork log"]
+    assert "coadapt: goes on with lr 0.05; the job before had 0.1" in told["fork log"]
+    assert told["fork events"][0].startswith("forked from life-1 at step ")
+
+
+def test_a_fork_of_another_model_fails_at_once_with_one_sentence(told: dict[str, Any]) -> None:
+    assert told["wide"] == "failed"
+    assert told["wide details"]["reason"].startswith("checkpoint: does not fit the script; ")
+    assert told["wide details"]["failures"] == 1
