@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .client.client import Client, connect
+    from .client.functions import submit
     from .executor.training.api import (
         batches,
         combine,
@@ -45,12 +46,15 @@ __all__ = [
     "rank",
     "report",
     "steps",
+    "submit",
     "weight",
     "world_size",
 ]
-_OFFERED = dict.fromkeys(__all__, ".executor.training.api") | dict.fromkeys(
-    ("Client", "connect"), ".client.client"
-)
+_OFFERED = {
+    **dict.fromkeys(__all__, ".executor.training.api"),
+    **dict.fromkeys(("Client", "connect"), ".client.client"),
+    "submit": ".client.functions",
+}
 
 
 def __getattr__(name: str) -> Any:

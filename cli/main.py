@@ -260,8 +260,14 @@ def submit(
         else:
             print("\n".join(ids))
         return Exit.OK
-    print("\n".join(ids), file=sys.stderr)
+    return _wait(client, ids, follow, as_json)
+
+
+def _wait(client: Client, ids: Sequence[str], follow: bool, as_json: bool) -> int:
+    """Wait for jobs and tell how they ended. `follow`: print the output of the only one meanwhile."""
     from . import follow as following
+
+    print("\n".join(ids), file=sys.stderr)
 
     try:
         if follow:
@@ -306,6 +312,46 @@ def _would_submit(jobs: Sequence[Path], anyway: bool, as_json: bool) -> int:
     else:
         print("\n".join(line for view in views for line in submit_check.lines(view, no_cluster)))
     return Exit.USAGE if any(view["refused"] for view in views) else Exit.OK
+
+
+@app.command("run", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+def run_command(
+    words: Annotated[list[str], typer.Argument(metavar="[--] COMMAND…", help="The program with its arguments.")],
+    gpus: Annotated[
+        int | None, typer.Option(min=1, help="GPUs of the program; of one that calls coadapt.prepare, the most.")
+    ] = None,
+    sizes: Annotated[
+        str | None,
+        typer.Option(metavar="N,N…", help="GPU counts at which it can be started again; it saves on SIGTERM."),
+    ] = None,
+    gpu_type: Annotated[list[str] | None, typer.Option(help="A GPU type that it may run on; repeatable.")] = None,
+    name: Annotated[str | None, typer.Option(help="The job's name; else that of the script.")] = None,
+    pip: Annotated[list[str] | None, typer.Option(help="A requirement of it; repeatable.")] = None,
+    env: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=VALUE", help="A variable of its environment; repeatable.")
+    ] = None,
+    pool: Annotated[str | None, typer.Option(help="The pool of nodes that it runs in.")] = None,
+    detach: Annotated[bool, typer.Option("--detach", "-d", help="Print the job's id and do not wait.")] = False,
+    as_json: Json = False,
+) -> int:
+    """Run a command of this folder as a job and follow it; exit 1 unless it succeeds."""
+    from ..client import jobfile
+    from ..client.client import cluster_of
+    from ..client.command_line import fields_of, spec_of
+
+    fields = fields_of(sizes=sizes, gpu_types=gpu_type, name=name, pip=pip, env=env, pool=pool)
+    spec = spec_of(words, Path.cwd(), fields, gpus)
+    client = _connect()
+    if misfits := jobfile.misfits(spec, cluster_of(client.cluster())):
+        raise jobfile.JobFileError("run", misfits)
+    ids = client.submit_all([spec], tell=_note)
+    if not detach:
+        return _wait(client, ids, not as_json, as_json)
+    if as_json:
+        _print({"id": ids[0]}, True)
+    else:
+        print(ids[0])
+    return Exit.OK
 
 
 @app.command(

@@ -8,10 +8,9 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from ..client.command_line import name_for
 from ..client.jobfile import JobFileError, load
 from ..core.job import Emulation
-
-GENERAL = frozenset({"train", "main", "run", "script", "job"})  # names that do not say what a script does
 
 
 @dataclass(frozen=True)
@@ -64,13 +63,6 @@ def text_for(script: Path) -> str:
         f"  profile: {pace.profile}  # whose speed to take\n"
         f"  time_scale: {pace.time_scale:g}  # how many times faster\n"
     )
-
-
-def name_for(script: Path) -> str:
-    """Return a job name: that of the script, or of its folder if the script's name is general."""
-    folder = script.resolve().parent.name
-    text = folder if script.stem.lower() in GENERAL and folder else script.stem
-    return re.sub(r"[^A-Za-z0-9_.-]+", "-", text).strip("-_.")[:63] or "job"
 
 
 def submit(path: Path, *options: str) -> str:

@@ -32,6 +32,12 @@ def mistaken(spec: JobSpec) -> str | None:
     return _unreported(spec, found) if found.prepares else _unprepared(spec, found, folder)
 
 
+def prepares(script: Path) -> bool:
+    """Return whether a script, or a module that it imports from its folder, is seen to call coadapt.prepare."""
+    found = _look(script, [script.parent])
+    return found is not None and found.prepares
+
+
 def _unreported(spec: JobSpec, found: _Seen) -> str | None:
     """Say so where the target is no metric that the script reports."""
     target = spec.training.target

@@ -13,5 +13,9 @@ class JobStateError(ValueError):
     """A job is not where the user's verb could be done; one sentence that says what could be."""
 
 
+class FunctionError(ValueError):
+    """A function that cannot be submitted; one sentence for the user."""
+
+
 class StateError(RuntimeError):
     """The service could not write its state, as on a full disk; one sentence for a person."""

@@ -33,7 +33,7 @@ from tests.support.bad_jobs import BAD_CLUSTERS
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMANDS = ["up", "submit", "list", "describe", "logs", "cancel", "cluster", "explain", "outputs"]
-COMMANDS += ["down", "schema", "check", "pause", "resume", "requeue", "fork"]
+COMMANDS += ["down", "schema", "check", "pause", "resume", "requeue", "fork", "run"]
 
 
 @pytest.fixture(autouse=True)
@@ -80,6 +80,9 @@ def test_help_costs_less_than_a_third_of_a_second_of_work() -> None:
         (["logs", "job-1", "--rank", "first"], Exit.USAGE),
         (["logs", "job-1", "--rank", "-1"], Exit.USAGE),
         (["submit", "missing.yaml", "--follow", "--check"], Exit.USAGE),
+        (["run"], Exit.USAGE),
+        (["run", "--sizes", "x", "--", "make"], Exit.USAGE),
+        (["run", "--gpus", "2", "--", "make", "-j", "--json"], Exit.NO_CLUSTER),
         (["list"], Exit.NO_CLUSTER),
         (["describe", "job-1"], Exit.NO_CLUSTER),
         (["explain", "job-1", "--json"], Exit.NO_CLUSTER),
@@ -218,6 +221,42 @@ def test_ctrl_c_leaves_the_job_and_says_how_to_come_back(tmp_path: Path, capsys,
         "long-1",
         "coadapt: interrupted; long-1 goes on: see `coadapt logs -f long-1`, end it with `coadapt cancel long-1`",
     ]
+
+
+class Running(Unending):
+    """A client whose jobs end as they are told."""
+
+    phase = "succeeded"
+    settings = None
+
+    def cluster(self) -> dict:
+        return {"nodes": []}
+
+    def list(self) -> list[dict]:
+        return [row(id="vision-1", name="vision", phase=self.phase, reason="so", finished_s=1.0)]
+
+    def logs(self, job: str, follow: bool) -> Iterator[str]:
+        yield "epoch 1\n"
+
+
+@pytest.mark.parametrize(("phase", "code"), [("succeeded", Exit.OK), ("failed", Exit.JOB_FAILED)])
+def test_run_follows_a_command_to_its_end(
+    phase: str, code: Exit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "vision").mkdir()
+    monkeypatch.chdir(tmp_path / "vision")
+    (tmp_path / "vision" / "train.py").write_text("print()")
+    monkeypatch.setattr(Running, "phase", phase)
+    monkeypatch.setattr(main, "_connect", Running)
+    assert main.run(["run", "--", "python", "train.py", "--json"]) == code
+    told = capsys.readouterr()
+    assert told.out == "epoch 1\n"
+    failed = ["coadapt: vision-1 failed: so; `coadapt describe vision-1` tells more"]
+    assert told.err.splitlines() == ["vision-1", *(failed if code else [])]
+    assert main.run(["run", "--detach", "--", "python", "train.py"]) == Exit.OK
+    assert capsys.readouterr().out == "vision-1\n"
+    assert main.run(["run", "-d", "--json", "python", "train.py"]) == Exit.OK
+    assert json.loads(capsys.readouterr().out) == {"id": "vision-1"}
 
 
 class Ended:
