@@ -18,6 +18,7 @@ from .gpu_locks import hold
 from .gpu_names import first_environment, given_by, names_on_machine
 from .in_order import InOrder
 from .programs.command_processes import CommandLaunch, CommandProcesses
+from .programs.environment import with_output_dir
 from .protocol.command_events import Begin, Begun, CommandEvent, CommandOrder, Ended, Said
 from .protocol.messages import OUTPUT_DIR
 from .protocol.worker_events import Exited
@@ -73,12 +74,15 @@ class CommandWorker:
 
     def _placed(self, place: Workplace) -> CommandLaunch:
         """Return the launch with what only this machine knows."""
-        outputs = {} if place.outputs is None else {OUTPUT_DIR: str(place.outputs)}
+        command, outputs = self._launch.command, {}
+        if place.outputs is not None:
+            outputs = {OUTPUT_DIR: str(place.outputs)}
+            command = tuple(with_output_dir(word, str(place.outputs)) for word in command)
         given = given_by(self._slot, self._launch.env, first_environment())
         # `python` and `torchrun` are those of the environment that this worker runs in.
         path = os.pathsep.join([os.path.dirname(sys.executable), os.environ.get("PATH", os.defpath)])
         env = {"PATH": path, **self._launch.env, **outputs, **given}
-        return replace(self._launch, env=env, cwd=place.cwd or self._launch.cwd)
+        return replace(self._launch, command=command, env=env, cwd=place.cwd or self._launch.cwd)
 
     def _package_part(self, offset: int) -> bytes:
         try:

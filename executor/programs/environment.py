@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from ...core.doors import Processes
 from ..protocol.command_events import Begin
-from ..protocol.messages import STATUS_FILE
+from ..protocol.messages import OUTPUT_DIR, STATUS_FILE
 
 RESTARTS = "COADAPT_RESTARTS"
 
@@ -49,3 +50,8 @@ def common_environment(order: Begin, status_file: str, endpoint: Mapping[str, st
     """Return what all processes are told: earlier starts, and where they may say how far they are."""
     told = {RESTARTS: str(order.generation - 1), **endpoint}
     return {**told, STATUS_FILE: status_file} if status_file else told
+
+
+def with_output_dir(word: str, folder: str) -> str:
+    """Return a word of a command with the output folder in place of its variable: no shell is there to do so."""
+    return re.sub(rf"\$(?:{OUTPUT_DIR}\b|\{{{OUTPUT_DIR}\}})", lambda _: folder, word)

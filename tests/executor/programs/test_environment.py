@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 from coadapt.core.doors import Processes
-from coadapt.executor.programs.environment import RESTARTS, common_environment, rank_environment
+from coadapt.executor.programs.environment import (
+    RESTARTS,
+    common_environment,
+    rank_environment,
+    with_output_dir,
+)
 from coadapt.executor.protocol.command_events import Begin
 from coadapt.executor.protocol.messages import STATUS_FILE
 
@@ -31,3 +36,13 @@ def test_a_program_knows_how_often_it_was_started_before_and_where_it_may_say_ho
         "X": "1",
     }
     assert common_environment(SECOND, "", {}) == {RESTARTS: "2"}
+
+
+def test_a_word_may_name_the_output_folder_as_a_shell_would() -> None:
+    named = ("--out=$COADAPT_OUTPUT_DIR", "${COADAPT_OUTPUT_DIR}/log", "$COADAPT_OUTPUT_DIRECTORY", "$HOME")
+    assert [with_output_dir(word, r"/o/a\1") for word in named] == [
+        r"--out=/o/a\1",
+        r"/o/a\1/log",
+        "$COADAPT_OUTPUT_DIRECTORY",
+        "$HOME",
+    ]
