@@ -94,6 +94,11 @@ def check(spec: Any) -> None:
         return
     if spec.profile:
         raise ValueError(f"profile: true needs coadapt.prepare, which a {spec.door} job does not call")
+    if spec.resources.processes_per_replica != "one":
+        raise ValueError(
+            "resources.processes_per_replica: gpu shards a model that coadapt.prepare is given, which a "
+            f"{spec.door} job does not call; see processes"
+        )
     _check_training(spec)
     if spec.door is Door.PLAIN:
         _check_plain(spec)

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -44,6 +44,8 @@ class ResourceRequest(_Strict):
     """GPU types the job may run on; by default every type of the cluster."""
     gpus_per_replica: Positive | dict[str, Positive] = 1
     """GPUs of one replica, one number or one per GPU type: more than 1 for a pipeline-parallel job."""
+    processes_per_replica: Literal["one", "gpu"] = "one"
+    """one: a replica is a process that sees all of its GPUs; gpu: one process for each, as fully_shard needs."""
     cpus_per_gpu: float = Field(default=1.0, ge=0)
     """CPUs the job holds for each GPU."""
     memory_gib_per_gpu: float = Field(default=0.0, ge=0)
@@ -66,6 +68,11 @@ class ResourceRequest(_Strict):
             smallest = per_replica
             if self.gpus is not None and self.gpus % per_replica:
                 raise ValueError(f"gpus: {self.gpus} is not a multiple of gpus_per_replica {per_replica}")
+        if self.processes_per_replica == "gpu" and per_replica == 1:
+            raise ValueError(
+                "gpus_per_replica: not given; with processes_per_replica gpu it says over how many GPUs the model "
+                "is sharded"
+            )
         if smallest > most:
             raise ValueError(f"gpus_per_replica: {smallest} is more than the {n_gpus(most)} the job may have")
         return self
@@ -166,7 +173,7 @@ class JobSpec(_Strict):
     fingerprint: Annotated[str, Field(min_length=1)] | None = None
     """Jobs with the same fingerprint share profiles; by default derived from the model's structure."""
     profile: bool = True
-    """Measure the script on one GPU of each type before the first run."""
+    """Measure the script on one GPU of each type before the first run; sharded models are measured in training."""
     emulation: Emulation = Emulation()
     """How fast the job is on emulated nodes."""
 
@@ -261,6 +268,16 @@ class JobSpec(_Strict):
         """Return whether the job's sizes hold this number of GPUs of a type; without sizes, any number."""
         sizes = self.sizes_on(gpu_type)
         return sizes is None or gpus in sizes
+
+    @property
+    def is_sharded(self) -> bool:
+        """Whether a replica is one process for each of its GPUs."""
+        return self.resources.processes_per_replica == "gpu"
+
+    @property
+    def is_measured_first(self) -> bool:
+        """Whether a replica is measured before the first run; a sharded one is measured while it trains."""
+        return self.profile and not self.is_sharded
 
     @property
     def fewest_replicas(self) -> int:

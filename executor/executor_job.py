@@ -35,6 +35,7 @@ class ExecutorJob:
     log_dir: str = ""  # on the executor's node; "": no log files
     pace: Mapping[str, Any] | None = None  # {"profile": …, "time_scale": …} for emulated slots
     gpus_per_replica: Mapping[str, int] = field(default_factory=dict)  # per GPU type the job may use
+    sharded: bool = False  # a replica is one process for each of its GPUs
     fewest_replicas: int = 1
     max_failures: int = 3
     restarts: RestartPolicy = RestartPolicy.ON_FAILURE

@@ -17,11 +17,14 @@ from .files.workplace import Workplace
 from .gpu_locks import hold
 from .gpu_names import first_environment, given_by, names_on_machine
 from .in_order import InOrder
+from .processes.replica import ReplicaProcesses, free_port, shard_environment
 from .processes.template_wire import Owner
 from .processes.training_process import Launch, TrainingProcess
 from .protocol.messages import (
+    DEVICES,
     OUTPUT_DIR,
     PACE_JSON,
+    SHARDS,
     Command,
     Crashed,
     Event,
@@ -54,7 +57,7 @@ class Worker:
         self._slot = slot
         self._relay = EventRelay(worker_id, executor, self._kill)
         self._place: Workplace | None = None
-        self._process: TrainingProcess | None = None
+        self._process: TrainingProcess | ReplicaProcesses | None = None
         self._usage = None if slot is None else SlotUsage(slot, self._relay.put, paced=PACE_JSON in launch.env)
         self._ending = threading.Lock()
         self._join: Join | None = None  # the newest
@@ -70,7 +73,7 @@ class Worker:
         launch = self._placed(place)
         if self._slot is not None:
             hold(names_on_machine(self._slot, first_environment()), shared=self._slot.share < 1)
-        process = self._process = TrainingProcess(launch, self._emit)
+        process = self._process = self._processes(launch)
         self._relay.start()
         try:
             process.run()
@@ -93,6 +96,22 @@ class Worker:
                 self._place.joins()
             self._join = command
         self._process.send(command)
+
+    def _processes(self, launch: Launch) -> TrainingProcess | ReplicaProcesses:
+        """Return what runs the script: one process, or one for each GPU of a sharded replica."""
+        if self._slot is None or SHARDS not in launch.env:
+            return TrainingProcess(launch, self._emit)
+        slot, port, launches = self._slot, free_port(), []
+        for shard, device in enumerate(slot.devices):
+            own = replace(slot, devices=(device,), cpus=slot.cpus / slot.gpus)
+            environment = {
+                **launch.env,
+                **given_by(own, self._launch.env, first_environment()),
+                **shard_environment(shard, slot.gpus, port),
+                DEVICES: str(device),
+            }
+            launches.append(replace(launch, env=environment))
+        return ReplicaProcesses(launches, self._emit)
 
     def _placed(self, place: Workplace) -> Launch:
         """Return the launch with what only this machine knows."""

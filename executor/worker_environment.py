@@ -15,6 +15,7 @@ from .protocol.messages import (
     NODE_ID,
     PACE_JSON,
     PROFILE_JSON,
+    SHARDS,
     TRAINING_JSON,
 )
 from .protocol.ranks import Rendezvous
@@ -56,6 +57,8 @@ def worker_environment(job: ExecutorJob, start: StartWorker, store: Rendezvous) 
     }
     if start.profile:
         environment[PROFILE_JSON] = start.progress.to_json()
+    if job.sharded:
+        environment[SHARDS] = str(start.slot.gpus)
     if start.slot.emulated:
         environment["CUDA_VISIBLE_DEVICES"] = ""
         if job.pace is not None:

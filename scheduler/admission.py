@@ -29,7 +29,7 @@ def admit(job: JobRecord, cluster: Cluster, with_known: Callable[[JobRecord], Jo
         return Reaction(replace(job, state=replace(job.state, reason=waiting_reason(job.spec, cluster))))
     job = with_known(job)
     known = profile_reuse.measured_types(job.measurements)
-    unknown = [t for t in types if t not in known] if job.spec.profile else []
+    unknown = [t for t in types if t not in known] if job.spec.is_measured_first else []
     phase, reason = (Phase.PROFILING, "being measured") if unknown else (Phase.QUEUED, "waiting for GPUs")
     admitted = replace(
         job,
@@ -38,6 +38,6 @@ def admit(job: JobRecord, cluster: Cluster, with_known: Callable[[JobRecord], Jo
     )
     skipped = [t for t in types if t not in unknown]
     text = f"to be measured on {', '.join(unknown)}" if unknown else "queued"
-    if skipped and job.spec.profile:
+    if skipped and job.spec.is_measured_first:
         text += f"; known from an earlier job: {', '.join(skipped)}"
     return Reaction(admitted, (Event(EventKind.ADMITTED, now, job.id, {"text": text}),), round=True)

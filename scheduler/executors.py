@@ -242,6 +242,7 @@ def executor_job(
             "time_scale": spec.emulation.time_scale * settings.time_scale,
         },
         gpus_per_replica=gpus_per_replica(spec, gpu_types),
+        sharded=spec.is_sharded,
         fewest_replicas=spec.fewest_replicas,
         max_failures=spec.max_failures,
         restarts=spec.restarts,

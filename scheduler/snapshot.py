@@ -158,7 +158,9 @@ def _of_use(model: JobModel | None, job: JobRecord, cluster: Cluster) -> JobMode
 
     It may know others by another job of its script. It then starts as a job of which nothing is known.
     """
-    if model is None or job.spec.profile or any(t in model.throughput for t in allowed_types(job.spec, cluster)):
+    if model is None or job.spec.is_measured_first:
+        return model
+    if any(t in model.throughput for t in allowed_types(job.spec, cluster)):
         return model
     return None
 

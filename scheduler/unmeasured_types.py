@@ -17,7 +17,7 @@ def with_new_types(job: JobRecord, cluster: Cluster) -> JobRecord:
     Runs on types that have gone are dropped. A type that was tried is not tried again, with whatever result. A
     running job that may not be preempted needs no other type.
     """
-    if not job.spec.profile:
+    if not job.spec.is_measured_first:
         return job
     present = allowed_types(job.spec, cluster)
     runs = tuple(run for run in job.profiles if not run.startable or run.gpu_type in present)

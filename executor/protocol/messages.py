@@ -36,6 +36,8 @@ JOB_ID = "COADAPT_JOB_ID"
 STATUS_FILE = "COADAPT_STATUS_FILE"  # where a program without `prepare` says how far it is
 OUTPUT_DIR = "COADAPT_OUTPUT_DIR"  # what the script writes there is kept with its checkpoints
 PACE_JSON = "COADAPT_PACE"  # {"profile": …, "time_scale": …}: only on emulated nodes
+SHARDS = "COADAPT_SHARDS"  # processes of a replica; not set where it is one that sees all of its GPUs
+SHARD = "COADAPT_SHARD"  # the place of this process among them
 PROFILE_JSON = "COADAPT_PROFILE"  # ProfileProgress as JSON: only in profile mode
 
 
@@ -219,6 +221,7 @@ class Crashed:
     out_of_memory: bool = False
     unfit: bool = False  # a newcomer could not take over the state of those that train
     storage: bool = False  # the storage of its checkpoints failed, and not the script
+    peer_lost: bool = False  # another process of its sharded replica is gone, and not the script failed
 
 
 Event = (

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 import torch.distributed as dist
+from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 
 from ...core.training_config import TrainingConfig
 from ..protocol import messages
 from . import status_line
+from .collective.group import backend_for
 from .data import counted_loops, loader_watch
 from .data.alone import looks_alone
 from .data.drawn import Batches
@@ -22,6 +24,8 @@ from .sessions.managed_session import ManagedSession
 from .sessions.profile_session import ProfileSession
 from .sessions.session import AloneSession, Session
 from .sessions.torchrun_session import TorchrunSession
+from .sharding.models import is_sharded
+from .sharding.shards import TIMEOUT, Shards, of_environment
 from .state.prepared import Prepared, identify
 
 _session: Session | None = None
@@ -61,7 +65,7 @@ def prepare(*objects: Any, loss: str = "auto") -> tuple[Any, ...]:
     if loss not in LOSSES:
         raise ValueError(f"prepare: loss {loss!r} is none of {', '.join(LOSSES)}")
     kind = LOSSES[loss]
-    prepared = identify(objects)
+    prepared = identify(objects, _shards(objects))
     session: Session
     if _channel is not None:
         session = _managed(prepared, _channel, kind)
@@ -73,6 +77,30 @@ def prepare(*objects: Any, loss: str = "auto") -> tuple[Any, ...]:
         session = AloneSession(prepared)
     _session = session
     return session.objects
+
+
+def shard_mesh() -> DeviceMesh:
+    """Return the mesh over which a model is sharded: `fully_shard(model, mesh=coadapt.shard_mesh())`.
+
+    As a job these are the processes of one replica, under torchrun all of its processes, and else this one.
+    """
+    where = device()
+    if not dist.is_initialized():
+        if int(os.environ.get("WORLD_SIZE", "1")) > 1 or messages.SHARDS in os.environ:
+            dist.init_process_group(backend_for(where), timeout=TIMEOUT)
+        else:
+            dist.init_process_group(backend_for(where), store=dist.HashStore(), rank=0, world_size=1)
+    return init_device_mesh(where.type, (dist.get_world_size(),), mesh_dim_names=("shard",))
+
+
+def _shards(objects: Sequence[Any]) -> Shards | None:
+    """Return the processes of this replica where it is several: as a job, or else under torchrun."""
+    if _channel is not None:
+        return of_environment()
+    modules = [one for one in objects if isinstance(one, torch.nn.Module)]
+    if not dist.is_initialized() or not is_sharded(modules):
+        return None
+    return Shards(dist.get_rank(), dist.get_world_size())
 
 
 def _managed(prepared: Prepared, channel: Channel, loss: Kind) -> Session:

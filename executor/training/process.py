@@ -33,6 +33,7 @@ from .sessions.group_session import GroupSession
 from .sessions.managed_session import ManagedSession
 from .sessions.membership import Leaving
 from .sessions.profile_session import ProfileSession
+from .sharding.shards import comes_of_a_lost_peer
 from .state.checkpoint import StorageError
 from .variables.whole_values import watch_norms
 
@@ -89,6 +90,9 @@ def run_script(script: str, arguments: Sequence[str]) -> Finished | Left | Crash
     except Abandoned:
         return left(Leaving())
     except BaseException as error:
+        if messages.SHARDS in os.environ and comes_of_a_lost_peer(error):
+            print(f"coadapt: another process of this replica is gone: {summary_of(error)}", file=sys.stderr)
+            return Crashed("another process of this replica is gone", "", peer_lost=True)
         return left_unseen() or crashed(error)
 
 
@@ -207,8 +211,11 @@ def die_with(parent: int) -> None:
 def be_alone_until_joined() -> None:
     """Let a script that sets up its own process group, as DDP scripts do, make one of this process only.
 
-    `prepare` replaces it by the job's group, whose members are not known before.
+    `prepare` replaces it by the job's group, whose members are not known before. A process of a sharded replica
+    makes a group with the others of its replica, as its worker says.
     """
+    if messages.SHARDS in os.environ:
+        return
     os.environ.update(RANK="0", WORLD_SIZE="1", LOCAL_WORLD_SIZE="1", MASTER_ADDR="127.0.0.1", MASTER_PORT="0")
     os.environ.setdefault("LOCAL_RANK", "0")
     os.environ.pop("TORCHELASTIC_USE_AGENT_STORE", None)

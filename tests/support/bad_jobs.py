@@ -120,6 +120,23 @@ BAD_JOBS = [
         "resources.gpus_per_replica: 8 is more than the 4 GPUs the job may have",
     ),
     BadJob(
+        "a sharded job without the GPUs of a replica",
+        resources("processes_per_replica: gpu"),
+        "resources.gpus_per_replica: not given; with processes_per_replica gpu it says over how many GPUs the "
+        "model is sharded",
+    ),
+    BadJob(
+        "a command with processes of a replica",
+        START + "elastic: false\nresources: {gpus: 2, gpus_per_replica: 2, processes_per_replica: gpu}\n",
+        "resources.processes_per_replica: gpu shards a model that coadapt.prepare is given, which a plain job does "
+        "not call; see processes",
+    ),
+    BadJob(
+        "as many processes as nobody offers",
+        resources("gpus_per_replica: 4, processes_per_replica: 2"),
+        "resources.processes_per_replica: 2 is not one of one, gpu",
+    ),
+    BadJob(
         "no replica size for a type",
         resources("gpus_per_replica: {a100: 2}, gpu_types: [a100, rtx]"),
         "resources.gpus_per_replica: no number for GPU type rtx of gpu_types",

@@ -19,6 +19,7 @@ from torch import Tensor, nn
 
 from ..losses.loss_signs import constants_of, has_signs, rounded
 from ..losses.loss_terms import all_nodes
+from ..sharding.local import local
 from ..state.prepared import Prepared
 from ..state.step_backup import StepBackup
 from ..variables import script_random
@@ -119,7 +120,7 @@ class GradientCheck:
         """Note the losses of a backward, in a part of so many samples of a batch."""
         if not self._found and self._latest is None:  # before its first step
             has_moved = self._backup is not None and self._backup.moved()
-            self._moved = [p.detach().clone() for p in self._prepared.parameters()] if has_moved else []
+            self._moved = [local(p).detach().clone() for p in self._prepared.parameters()] if has_moved else []
         self._has_signs |= has_signs(losses, samples, batch)
         self._losses = constants_of(losses, samples) ^ self._losses << 1
         roots = [loss.grad_fn for loss in losses if isinstance(loss, Tensor) and loss.grad_fn is not None]
@@ -178,7 +179,7 @@ class GradientCheck:
 
     def _now(self) -> Gradients:
         parameters = self._prepared.parameters()
-        return [None if p.grad is None else p.grad.detach().clone() for p in parameters]
+        return [None if p.grad is None else local(p.grad).detach().clone() for p in parameters]
 
     def _beside(self) -> dict[str, Tensor]:
         models = [*self._prepared.modules, *self._prepared.companions]

@@ -27,6 +27,7 @@ from torch import Tensor
 
 from ...protocol.messages import Join
 from ...protocol.script_errors import MIXED_UP, SHARE_DECISIONS, different_ways
+from ..sharding.shards import Shards
 
 # How long to wait for the executor's store, and for connections between members that all said they are here.
 FORM_TIMEOUT = timedelta(seconds=30)
@@ -86,6 +87,7 @@ class Group:
         self.local_rank = join.local_rank
         self.local_world_size = join.local_world_size
         self.device = device
+        self.shards: Shards | None = None  # the processes of this replica, where it is several
         self.broken = False
         self._sockets = sockets
         self._lock = threading.Lock()
@@ -109,11 +111,11 @@ class Group:
         leave_group()
         try:
             prefixed = dist.PrefixStore(f"g{join.generation}/", store)
-            _wait_for_members(prefixed, join, given_up)
+            wait_for_members(prefixed, join, given_up)
             if device.type == "cuda":
                 # The executor reports a lost peer; torch's watchdog would end this process instead.
                 os.environ.setdefault("TORCH_NCCL_ASYNC_ERROR_HANDLING", "0")
-            before = _sockets()
+            before = open_sockets()
             dist.init_process_group(
                 backend_for(device),
                 store=prefixed,
@@ -122,7 +124,7 @@ class Group:
                 timeout=FORM_TIMEOUT,
                 device_id=device if device.type == "cuda" and not several_gpus else None,
             )
-            opened = {fd: inode for fd, inode in _sockets().items() if before.get(fd) != inode}
+            opened = {fd: inode for fd, inode in open_sockets().items() if before.get(fd) != inode}
             group = cls(join, device, opened, prefixed)
             for kind in {"cpu", device.type}:
                 _backend_of(kind)._set_default_timeout(COLLECTIVE_TIMEOUT)
@@ -138,9 +140,9 @@ class Group:
         Any thread may call this, more than once.
         """
         with self._lock:
-            if self.broken:
+            if self._failed:
                 return
-            self.broken = True
+            self._failed = True
         for fd, inode in self._sockets.items():
             _shut_down(fd, inode)
         if self.device.type == "cuda" and self.world_size > 1:
@@ -150,7 +152,7 @@ class Group:
     @contextmanager
     def collective(self) -> Iterator[None]:
         """Turn what torch raises for a failed collective into `GroupBroken`, and break the group for all."""
-        if self.broken:
+        if self._failed:
             raise GroupBroken
         self._entered += 1
         self._places.append((self._entered, self.place))
@@ -160,13 +162,13 @@ class Group:
             raise
         except (RuntimeError, OSError) as error:
             mixed_up = MIXED_UP in str(error)
-            if self._whereabouts is not None and not self.broken:
+            if self._whereabouts is not None and not self._failed:
                 self._whereabouts.tell(self._places)
             self.fail()
             if mixed_up and self._whereabouts is not None:
                 self.differ(self._whereabouts.look_around(self._places))
             raise GroupBroken(str(error)) from None
-        if self.broken:
+        if self._failed:
             raise GroupBroken
 
     def wait(self, work: Any, tensor: Tensor) -> None:
@@ -184,7 +186,7 @@ class Group:
                 work.wait(_POLL)
                 return
             except RuntimeError:
-                if self.broken:
+                if self._failed:
                     raise
                 if work.is_completed():
                     work.wait()  # raises what it failed with, unless it ended just after the time-out
@@ -193,7 +195,7 @@ class Group:
 
     def look_up(self, waited_s: float = 0.0) -> None:
         """Look at the group while a collective is waited for. Raises what the others' whereabouts show."""
-        if self.broken:
+        if self._failed:
             raise GroupBroken
         if self._whereabouts is not None:
             told = self._whereabouts.compare(self._places, waited_s)
@@ -204,6 +206,44 @@ class Group:
         """Raise `Disagreement`: replicas are not alike, and nothing that they make together counts any more."""
         self.disagreement = self.disagreement or sentence
         raise Disagreement(self.disagreement)
+
+    @property
+    def _failed(self) -> bool:
+        """Whether a collective failed here, or the executor has given the group up. Any thread may set this."""
+        return self.broken
+
+    @_failed.setter
+    def _failed(self, failed: bool) -> None:
+        self.broken = failed
+
+    @property
+    def column(self) -> Group:
+        """The group of those that hold the same part of the model: all of it, where a replica is one process."""
+        return self
+
+    @property
+    def replicas(self) -> int:
+        """The number of replicas."""
+        return self.world_size // self.processes
+
+    @property
+    def processes(self) -> int:
+        """The number of processes of a replica."""
+        return self.shards.count if self.shards is not None else 1
+
+    def over_replica(self, values: Tensor) -> Tensor:
+        """Add up values over the processes of this replica, in place; all of them call this."""
+        return self.shards.total(values) if self.shards is not None else values
+
+    def all_reduce(self, tensor: Tensor) -> Any:
+        """Begin to add a tensor up over all ranks, in place; for use inside `collective`."""
+        return dist.all_reduce(tensor, async_op=True)
+
+    def _broadcast(self, tensor: Tensor, source: int) -> Any:
+        return dist.broadcast(tensor, source, async_op=True)
+
+    def _all_gather(self, everyone: list[Tensor], mine: Tensor) -> Any:
+        return dist.all_gather(everyone, mine, async_op=True)
 
     @property
     def abandoned(self) -> bool:
@@ -221,7 +261,7 @@ class Group:
             return list(values)
         tensor = torch.tensor(values, dtype=torch.int64)
         with self.collective():
-            self.wait(dist.broadcast(tensor, source, async_op=True), tensor)
+            self.wait(self._broadcast(tensor, source), tensor)
         return tensor.tolist()
 
     def gather_ints(self, values: Sequence[int]) -> list[list[int]]:
@@ -231,7 +271,7 @@ class Group:
         mine = torch.tensor(values, dtype=torch.int64)
         everyone = [torch.empty_like(mine) for _ in range(self.world_size)]
         with self.collective():
-            self.wait(dist.all_gather(everyone, mine, async_op=True), mine)
+            self.wait(self._all_gather(everyone, mine), mine)
         return [tensor.tolist() for tensor in everyone]
 
     def gather_objects(self, mine: Any) -> list[Any]:
@@ -244,7 +284,7 @@ class Group:
         padded[: len(data)] = data
         everyone = [torch.empty_like(padded) for _ in sizes]
         with self.collective():
-            self.wait(dist.all_gather(everyone, padded, async_op=True), padded)
+            self.wait(self._all_gather(everyone, padded), padded)
         return [pickle.loads(found[:size].numpy().tobytes()) for found, size in zip(everyone, sizes, strict=True)]
 
     def broadcast_tensors(self, tensors: Sequence[Tensor], source: int) -> None:
@@ -257,7 +297,7 @@ class Group:
         with self.collective(), torch.no_grad():
             for bundle in _bundles(tensors):
                 flat = torch.cat([tensor.detach().reshape(-1) for tensor in bundle])
-                self.wait(dist.broadcast(flat, source, async_op=True), flat)
+                self.wait(self._broadcast(flat, source), flat)
                 if self.rank != source:
                     parts = flat.split([tensor.numel() for tensor in bundle])
                     for tensor, part in zip(bundle, parts, strict=True):
@@ -399,7 +439,7 @@ def _backend_of(kind: str):  # type: ignore[no-untyped-def]  # noqa: ANN202 (a p
     return dist.group.WORLD._get_backend(torch.device(kind))  # type: ignore[union-attr]
 
 
-def _wait_for_members(store: dist.Store, join: Join, given_up: Callable[[], bool]) -> None:
+def wait_for_members(store: dist.Store, join: Join, given_up: Callable[[], bool]) -> None:
     """Wait for all members in a way that can be given up: connecting would block until all are there."""
     store.set(f"here/{join.rank}", "")
     everyone = [f"here/{rank}" for rank in range(join.world_size)]
@@ -413,7 +453,7 @@ def _wait_for_members(store: dist.Store, join: Join, given_up: Callable[[], bool
             continue
 
 
-def _sockets() -> dict[int, int]:
+def open_sockets() -> dict[int, int]:
     """Return open internet sockets of this process: file descriptor -> inode."""
     found: dict[int, int] = {}
     try:

@@ -24,6 +24,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ..sharding.local import local
+
 # `noise_scale` is at most this; beyond it there is no signal left to measure.
 MAX_NOISE_SCALE = 1e9
 # After so many optimizer steps a second moment says enough about a parameter to divide by it.
@@ -341,7 +343,7 @@ class Preconditioner:
         name = next((name for name in _SECOND_MOMENTS if name in state), None)
         if name is None:
             return None
-        moment = state[name]
+        moment = local(state[name])
         moment = (torch.view_as_real(moment).mean(-1) if moment.is_complex() else moment).float()
         unseen = moment <= HARDLY_ANY * moment.mean()
         if _SECOND_MOMENTS[name] and beta2 is not None:

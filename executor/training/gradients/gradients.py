@@ -204,7 +204,8 @@ class Gradients:
                 handle.remove()
         self.timer.backward_done()
         with torch.no_grad():
-            if counts_nothing:
+            # What FSDP has summed up is of other processes, too; this one's loss was multiplied by 0.
+            if counts_nothing and (self._reduction.group is None or self._reduction.group.shards is None):
                 torch._foreach_zero_(list(self._parameters.gradients.values()))
             self._finish(plan, ordinal, share.weight)
         self.timer.sync_done()

@@ -5,13 +5,14 @@ They are taken where gradients are combined.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from ..sharding.local import local
 from .gradient_noise import ConsecutiveGradients, GradientNoise, Preconditioner, flat_sqnorm, total
 
 # The noise is measured at so many first steps, and then at two in so many, which keeps its cost below 1 %.
@@ -113,13 +114,29 @@ class NoiseMeter:
         """The sum over this replica's parts."""
         return total(self._local) if self._local else 0.0
 
-    def of_group(self, flats: Sequence[tuple[Tensor, Tensor | None]], norms: Any, size: float) -> None:
-        """Take in the combined gradients and all replicas' norms. A summed loss adds up `size` samples."""
+    def of_group(
+        self,
+        flats: Sequence[tuple[Tensor, Tensor | None]],
+        norms: Any,
+        size: float,
+        over_replica: Callable[[Tensor], Tensor],
+    ) -> None:
+        """Take in the combined gradients and all replicas' norms. A summed loss adds up `size` samples.
+
+        `over_replica` adds up over the processes of a replica, each of which has its own shards.
+        """
         step, self._step = self._step, None
-        if step is not None and flats:
+        if step is None or not flats:
+            return
+        if step.parts > 1:
             step.norms = norms
-            step.mean_sqnorm = total([flat_sqnorm(flat, scale) for flat, scale in flats]) / size**2
-            self._done = step
+            sqnorm = over_replica(total([flat_sqnorm(flat, scale) for flat, scale in flats]))
+            step.mean_sqnorm = sqnorm / size**2
+        else:  # one replica, whose processes hold shards
+            self._compare_with_last([(flat / size if size != 1 else flat, scale) for flat, scale in flats], step)
+            if step.consecutive is not None:
+                over_replica(step.consecutive)
+        self._done = step
 
     def of_one(self, parameters: Sequence[Tensor], size: float) -> None:
         """Take in the whole gradient of the only replica, which is in `.grad`."""
@@ -133,16 +150,19 @@ class NoiseMeter:
             step.norms = total(self._local)
             step.mean_sqnorm = total([flat_sqnorm(flat, scale) for flat, scale in flats])
         else:
-            if self._consecutive_scale != step.loss_scale:
-                self._consecutive.clear()
-                self._consecutive_scale = step.loss_scale
-            for number, (flat, scale) in enumerate(flats):
-                self._consecutive.push(number, flat, step.samples, scale)
-            step.consecutive = self._consecutive.take(step.samples)
+            self._compare_with_last(flats, step)
         self._done = step
 
+    def _compare_with_last(self, flats: Sequence[tuple[Tensor, Tensor | None]], step: _Step) -> None:
+        if self._consecutive_scale != step.loss_scale:
+            self._consecutive.clear()
+            self._consecutive_scale = step.loss_scale
+        for number, (flat, scale) in enumerate(flats):
+            self._consecutive.push(number, flat, step.samples, scale)
+        step.consecutive = self._consecutive.take(step.samples)
+
     def _flat(self, parameters: Sequence[Tensor], step: _Step, size: float) -> tuple[Tensor, Tensor | None]:
-        gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
+        gradients = [local(parameter.grad) for parameter in parameters if parameter.grad is not None]
         flat = torch.cat([gradient.detach().reshape(-1) for gradient in gradients])
         if size != 1:
             flat = flat.div_(size)

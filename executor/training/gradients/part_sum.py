@@ -7,8 +7,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..collective.group import GroupBroken
+from ..collective.group import Group, GroupBroken
 from ..losses.loss_weights import Again, LossWeights
+from ..sharding.local import local
 from .kept_back import KeptBack
 from .noise_meter import NoiseMeter
 from .parameter_list import ParameterList
@@ -36,10 +37,12 @@ class PartSum:
         self.share: Any = 1.0
         self._parameters, self._kept, self._reduction = parameters, kept, reduction
         self._meter, self._weights = meter, weights
+        self._factor: Any = None  # what the squared norm of the replica's part is multiplied by
 
     def begin(self, plan: PartPlan, ordinal: int, measured: bool) -> None:
         """Put aside what the script has accumulated, and begin the sum of the backward number `ordinal`."""
         self.aside.update(self._parameters.take())
+        self._factor = None
         self._reduction.begin(self._kept.of(ordinal), (lambda: self._norm_factor(plan)) if measured else None)
         if self._reduction.replicas > 1 and plan.visible:
             self._reduction.listen(ordinal)
@@ -77,7 +80,8 @@ class PartSum:
     def _keep_back(self, plan: PartPlan, ordinal: int, weight: Any) -> None:
         """Add the part's gradients to those kept back. The script may look at them until it goes on."""
         kept = self._kept
-        self._meter.part(self._came(), self._norm_factor(plan))
+        if self._meter.measures:
+            self._meter.part(self._came(), self._norm_factor(plan))
         kept.add(ordinal, weight)
         kept.below.update({i: before for i, before in self.aside.items() if i in kept.shown})
         self.aside = {i: before for i, before in self.aside.items() if i not in kept.shown}
@@ -101,26 +105,41 @@ class PartSum:
     def _reduce(self, plan: PartPlan, ordinal: int, weight: Any, stale: Any) -> None:
         """Put all replicas' parts together."""
         weight = weight + self._kept.pop_weight(ordinal)
+        group = self._reduction.group
+        assert group is not None
+        if group.shards is not None and self._meter.measures:
+            self._norm_factor(plan)  # all processes of the replica are here
         found = self._reduction.sum(ordinal, weight, stale, plan.per_step)
         if found is not None and plan.copies == 1:
             layout, norms = found
             flats = [(bucket.gradients, bucket.scale) for bucket in layout.buckets if bucket.numbers]
-            self._meter.of_group(flats, norms, self._mean_divisor(plan))
+            self._meter.of_group(flats, norms, self._mean_divisor(plan), group.over_replica)
         else:
             self._meter.drop()
         self._kept.pop_gradients(ordinal)
         self.restore_aside()
 
     def _came(self) -> list[tuple[Tensor, Tensor]]:
-        """Return each parameter that has a gradient, with it."""
-        return [(self._parameters.all[i], gradient) for i, gradient in self._parameters.gradients.items()]
+        """Return each parameter that has a gradient, with what this process holds of that."""
+        return [(self._parameters.all[i], local(gradient)) for i, gradient in self._parameters.gradients.items()]
 
     def _norm_factor(self, plan: PartPlan) -> Any:
         """Return samples x squared norm of a part's mean gradient, per squared norm of its weighted gradient."""
+        divided_by = plan.samples if self._weights.sums else 1 / plan.per_step
+        group = self._reduction.group
+        if group is not None and group.shards is not None:
+            return self._norm_factor_of_replica(plan.samples, self.share * divided_by, group)
         if not isinstance(self.share, Tensor) and self.share == 0:  # of no sample
             return 0.0
-        divided_by = plan.samples if self._weights.sums else 1 / plan.per_step
         return plan.samples / (self.share * divided_by) ** 2
+
+    def _norm_factor_of_replica(self, samples: int, divided_by: Any, group: Group) -> float:
+        """Return the same for a sharded model, whose gradients add up over a replica before they are seen."""
+        if self._factor is None:
+            mine = torch.tensor([float(samples), float(divided_by)], dtype=torch.float64)
+            of_replica, divided = group.over_replica(mine).tolist()
+            self._factor = of_replica / divided**2 if divided else 0.0
+        return float(self._factor)
 
     def _mean_divisor(self, plan: PartPlan) -> float:
         """Return what a summed loss's gradient is divided by to be that of the mean; 1 for other losses."""

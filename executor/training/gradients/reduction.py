@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 import torch
-import torch.distributed as dist
 from torch import Tensor
 
 from ..collective.buckets import (
@@ -30,6 +29,7 @@ from ..collective.buckets import (
 )
 from ..collective.group import Group, GroupBroken
 from ..losses.loss_weights import Again
+from ..sharding.local import like, local, locals_of
 from .noise_meter import NoiseMeter
 from .parameter_list import ParameterList
 from .weighting import to_one
@@ -72,7 +72,7 @@ class Reduction:
 
     @property
     def replicas(self) -> int:
-        """The number of replicas; 1 without a group."""
+        """The number of ranks; 1 without a group."""
         return self.group.world_size if self.group is not None else 1
 
     @property
@@ -136,23 +136,26 @@ class Reduction:
         if absent:
             torch._foreach_zero_(absent)
         if came:
-            torch._foreach_copy_([view for view, _ in came], [gradient for _, gradient in came])
+            torch._foreach_copy_([view for view, _ in came], [local(gradient) for _, gradient in came])
         if members and self._meter.measures and self._norm_factor is not None:
             factor = self._norm_factor()
             bucket.scale = self._meter.flat_part(bucket.gradients, members, bucket.views, factor)
         if self._sending:
             for i, view in zip(bucket.numbers, bucket.views, strict=True):
                 if (kept := self._sending.get(i)) is not None:
-                    view.add_(kept)
+                    view.add_(local(kept))
         if self._sent < len(layout.buckets):
             self._all_reduce(bucket)
 
     def _all_reduce(self, bucket: Bucket) -> None:
+        """Send a bucket. Those of a sharded model leave together (`_exchange`): ranks agree on whether all did."""
         group = self.group
         assert group is not None
+        if group.shards is not None:
+            return
         try:
             with group.collective():
-                bucket.work = dist.all_reduce(bucket.flat, async_op=True)
+                bucket.work = group.all_reduce(bucket.flat)
         except GroupBroken:
             self.failed = True
 
@@ -177,7 +180,7 @@ class Reduction:
             layout.begin()
             # a gradient arrives twice where activations are computed anew
             twice = len(set(self._arrived)) < len(self._arrived)
-            layout.overlaps = not any(flag for (flag,) in group.gather_ints([int(twice)]))
+            layout.overlaps = not any(flag for (flag,) in group.gather_ints([int(twice)])) and group.shards is None
         while self._sent < len(layout.buckets):
             self._send(layout)
         extra = len(reached - set(layout.numbers))
@@ -205,7 +208,7 @@ class Reduction:
         flags = torch.zeros(len(self._parameters.all), dtype=torch.int32)
         flags[list(reached)] = 1
         with group.collective():
-            group.wait(dist.all_reduce(flags, async_op=True), flags)
+            group.wait(group.all_reduce(flags), flags)
         return set(flags.nonzero().flatten().tolist())
 
     def _layout_of(self, numbers: set[int], group: Group) -> Layout:
@@ -214,7 +217,7 @@ class Reduction:
             while len(self._layouts) >= MOST_LAYOUTS:
                 gone = self._layouts.pop(next(iter(self._layouts)))
                 self._expected = {n: layout for n, layout in self._expected.items() if layout is not gone}
-            self._layouts[key] = Layout(key, self._parameters.all, group.device)
+            self._layouts[key] = Layout(key, locals_of(self._parameters.all), group.device)
         return self._layouts[key]
 
     def _exchange(self, layout: Layout, group: Group) -> list[float]:
@@ -223,10 +226,13 @@ class Reduction:
         if self.failed:
             raise GroupBroken
         with group.collective():
+            if group.shards is not None:
+                for bucket in layout.buckets:
+                    bucket.work = group.column.all_reduce(bucket.flat)
             for bucket in layout.buckets:
                 group.wait(bucket.work, bucket.flat)
             wait_for_devices(group, layout.devices)
-        return layout.words.tolist()
+        return group.over_replica(layout.words).tolist()
 
     def _check(self, words: Sequence[float], mine: Sequence[int], group: Group) -> None:
         """Compare the guard's words: they are alike if their sum is a multiple of each replica's own word."""
@@ -246,9 +252,9 @@ class Reduction:
                 if i not in reached:
                     parameter.grad = None
                 elif parameter.grad is None:
-                    parameter.grad = torch.empty_like(parameter).copy_(view)
+                    parameter.grad = like(parameter, torch.empty_like(local(parameter)).copy_(view))
                 else:
-                    into.append(parameter.grad)
+                    into.append(local(parameter.grad))
                     came.append(view)
         if into:
             torch._foreach_copy_(into, came)
@@ -256,7 +262,7 @@ class Reduction:
     def _sum_beyond(self, numbers: set[int], weight: float, group: Group) -> None:
         """Sum the gradients of parameters that nobody expected to be reached; they are not measured."""
         self._norm_factor = None
-        layout = Layout(numbers, self._parameters.all, group.device)
+        layout = Layout(numbers, locals_of(self._parameters.all), group.device)
         self._sent = 0
         while self._sent < len(layout.buckets):
             self._send(layout)

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import torch
-import torch.distributed as dist
 from torch import Tensor
 
 from ..collective.group import Group
@@ -586,7 +585,7 @@ def _totals(counts: Sequence[Any], copies: int, group: Group | None) -> list[Any
         return [_at_least(count) for count in counts]
     total = torch.stack([torch.as_tensor(c, dtype=torch.float32, device=group.device) for c in counts]) / copies
     with group.collective():
-        group.wait(dist.all_reduce(total, async_op=True), total)
+        group.wait(group.all_reduce(total), total)
     return list(total.clamp_(min=_LEAST_COUNT))
 
 

@@ -175,7 +175,7 @@ class ControlPoints:
             case Act.SAVE:
                 self.variables.look_as_one()
                 self.same.sync_buffers()
-                if self.peers.rank == 0:
+                if self.peers.saves:
                     self.checkpoints.try_to_save()
                 self.variables.own.forget_as_one()
                 self.gradients.timer.regrouped()
@@ -186,5 +186,5 @@ class ControlPoints:
                     self.loop.position.target_reached = self.meeting.target_reached
             case Act.STOP:
                 self.variables.look_as_one()
-                self.membership.leave(save=bool(word.argument) and self.peers.rank == 0)
+                self.membership.leave(save=bool(word.argument) and self.peers.saves)
         return False

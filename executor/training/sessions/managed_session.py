@@ -47,7 +47,7 @@ class ManagedSession(GroupSession):
         self.course.pace = pace = pace_of_process(channel)
         loop, scale, peers, gradients = self.loop, self.scale, self.peers, self.gradients
         self.noise_schedule = NoiseSchedule()
-        self.checkpoints = SessionCheckpoints(config, self.state, channel)
+        self.checkpoints = SessionCheckpoints(config, self.state, channel, prepared.shards)
         self.variables = SessionVariables(
             prepared, loop, self.samples, peers, gradients, self.watch, self.sides, self.batch_loop
         )
@@ -124,7 +124,8 @@ class ManagedSession(GroupSession):
 
     def start(self) -> None:
         """Say `Ready` and wait for a group. Raises `Leaving` when there will be none."""
-        warm_up(self.device)
+        if self.prepared.shards is None:
+            warm_up(self.device)
         live, script_batch = self.handover.live, self.scale.script_batch
         self.channel.send(ready(self.prepared, script_batch, self.source.size, live))
         self.membership.follow(self.membership.await_command())
@@ -248,16 +249,16 @@ class ManagedSession(GroupSession):
         self.gradients.timer.regrouped()
         self.control.come_soon()
         self.fusing.choose()
-        if self.rank == 0 and self.completed:
+        if self.peers.saves and self.completed:
             self.checkpoints.save()
-        elif self.rank == 0 and self.checkpoints.at_pass_end:
+        elif self.peers.saves and self.checkpoints.at_pass_end:
             self.checkpoints.try_to_save()
         self.variables.own.forget_as_one()
         self.reports.send()
 
     def end_script_step(self) -> None:
         super().end_script_step()
-        if self.rank == 0 and self.completed:
+        if self.peers.saves and self.completed:
             self.checkpoints.save()
 
     def _meet(self, where: str) -> None:
@@ -316,6 +317,6 @@ class ManagedSession(GroupSession):
                 self.meeting.combine(group, leaves=True)
         except (GroupBroken, Disagreement):
             self.metrics.combined = {**self.metrics.combined, **self.metrics.values}
-        if self.rank == 0 and self.position.ended:
+        if self.peers.saves and self.position.ended:
             self.checkpoints.try_to_save()
         self.reports.send()

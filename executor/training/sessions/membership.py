@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
+
+from torch.distributed import Store
 
 from ....core.batch_plan import BatchPlan
 from ....core.training_config import TrainingConfig
@@ -13,6 +16,7 @@ from ...protocol import messages
 from ...protocol.messages import Join, Leave, Stop
 from ..checks.batch_watch import BatchWatch
 from ..collective.group import Abandoned, Group, GroupBroken, Stores, Superseded, leave_group
+from ..collective.sharded_group import ShardedGroup
 from ..gradients.gradients import Gradients
 from ..gradients.noise_meter import NoiseSchedule
 from ..gradients.parameter_list import spans_gpus
@@ -28,6 +32,8 @@ from .session_reports import SessionReports
 from .session_variables import SessionVariables
 from .state_handover import StateHandover
 from .step_scale import StepScale
+
+STOPS = 1 << 40  # stands for a `Stop`, beside numbers of generations
 
 
 class Leaving(BaseException):
@@ -71,12 +77,26 @@ class Membership:
     def await_command(self, after: int | None = None) -> Join | Leave:
         """Wait for a group that is newer than `after`, or than the last one. Raises `Leaving` at a `Stop`."""
         command = self.channel.wait_for_membership(self.generation if after is None else after)
+        command = self._same_in_replica(command)
         if isinstance(command, Stop):
             save, replicas = command.save and self.handover.live, self.handover.replicas_before
             if save and replicas > 1 and not self.variables.own.known_as_one:
                 self.variables.own.look_as_one(None, self.samples.since, replicas=replicas)
             self.leave(save)
         assert isinstance(command, Join | Leave)
+        return command
+
+    def _same_in_replica(self, command: Join | Leave | Stop) -> Join | Leave | Stop:
+        """Return the newest command that a process of this replica has, which all of them obey together."""
+        shards = self.prepared.shards
+        while shards is not None:
+            mine = STOPS if isinstance(command, Stop) else command.generation
+            told = [number for (number,) in shards.told_by_all([mine])]
+            newest = max(told)
+            if min(told) == newest:
+                break
+            if mine < newest:
+                command = self.channel.wait_for_membership(newest - 1)
         return command
 
     def recover(self) -> None:
@@ -133,6 +153,8 @@ class Membership:
 
     def _detach(self) -> None:
         self.gradients.detach()
+        if isinstance(self.peers.group, ShardedGroup):
+            self.peers.group.end()
         self.peers.group = None
 
     def _join(self, join: Join) -> None:
@@ -143,18 +165,13 @@ class Membership:
             generation = join.generation
             return self.channel.aborted(generation) or self.channel.membership(generation) is not None
 
-        try:
-            store = self._stores.get(join.store_host, join.store_port)
-        except (RuntimeError, OSError) as error:
-            raise GroupBroken(str(error)) from None
-        spans = any(map(spans_gpus, self.prepared.modules))
-        group = Group.form(join, self.prepared.device, store, given_up, spans)
-        self.peers.group = group
+        group = self.peers.group = self._form(join, given_up)
         if self.channel.aborted(join.generation):
             group.fail()
-            raise GroupBroken
+            if group.shards is None:
+                raise GroupBroken
         source = self.handover.take_over(group, join)
-        self.scale.plan = join.batch or self._default_plan(join.world_size)
+        self.scale.plan = join.batch or self._default_plan(group.replicas)
         self.gradients.attach(group)
         self.watch.regrouped()
         self.same.regrouped()
@@ -171,6 +188,20 @@ class Membership:
                 f"the model normalises over its batch: each replica is given at least {least} samples, unless "
                 "the job's fewest replicas are too many for that; nn.SyncBatchNorm has no such floor"
             )
+
+    def _form(self, join: Join, given_up: Callable[[], bool]) -> Group:
+        device, shards = self.prepared.device, self.prepared.shards
+
+        def store() -> Store:
+            try:
+                return self._stores.get(join.store_host, join.store_port)
+            except (RuntimeError, OSError) as error:
+                raise GroupBroken(str(error)) from None
+
+        if shards is not None:
+            return ShardedGroup.form_beside(join, device, store, shards, given_up)
+        spans = any(map(spans_gpus, self.prepared.modules))
+        return Group.form(join, device, store(), given_up, spans)
 
     def _default_plan(self, replicas: int) -> BatchPlan:
         """Return the batch plan of the initial batch size, in as few passes as local limits allow."""

@@ -26,6 +26,21 @@ class Peers:
         return self.group.world_size if self.group is not None else 1
 
     @property
+    def replicas(self) -> int:
+        """The number of replicas, each of which may be several processes."""
+        return self.group.replicas if self.group is not None else 1
+
+    @property
+    def processes(self) -> int:
+        """The number of processes of a replica."""
+        return self.group.processes if self.group is not None else 1
+
+    @property
+    def saves(self) -> bool:
+        """Whether this process has part in saving: it is of replica 0, all of whose processes have."""
+        return self.rank < self.processes
+
+    @property
     def nodes(self) -> int:
         return self.group.nodes if self.group is not None else 1
 

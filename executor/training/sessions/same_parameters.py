@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..collective.group import Group
 from ..gradients.gradients import Gradients
+from ..sharding.local import is_sharded, locals_of
 from ..state.prepared import Prepared
 from ..state.training_state import Position
 from ..variables import script_random
@@ -31,7 +32,12 @@ class SameParameters:
             return
         prepared = self._prepared
         beside = [t for module in prepared.companions for t in (*module.parameters(), *module.buffers())]
-        group.broadcast_tensors([*prepared.parameters(), *prepared.buffers(), *beside], 0)
+        if group.shards is None:
+            group.broadcast_tensors([*prepared.parameters(), *prepared.buffers(), *beside], 0)
+        else:
+            everything = [*prepared.parameters(), *beside]
+            group.column.broadcast_tensors(locals_of(everything), 0)
+            group.broadcast_tensors([t for t in [*prepared.buffers(), *beside] if not is_sharded(t)], 0)
         mine = [script_random.state_of(generator) for generator in GLOBALS]
         for generator, state in zip(GLOBALS, group.gather_objects(mine)[0], strict=True):
             script_random.put_back(generator, state)
@@ -43,7 +49,7 @@ class SameParameters:
             return
         added = self._gradients.parameters_changed()
         if self._peers.group is not None and added:
-            self._peers.group.broadcast_tensors(added, 0)
+            self._peers.group.column.broadcast_tensors(locals_of(added), 0)
 
     def regrouped(self) -> None:
         """Note that the new group knows the parameters that optimizers hold now."""

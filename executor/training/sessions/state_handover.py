@@ -8,6 +8,7 @@ from typing import Any
 from ...protocol.messages import Join
 from ..collective.broadcast import broadcast_state
 from ..collective.group import Group, GroupBroken
+from ..sharding.states import from_parts, in_parts, meshes_of
 from ..state.forked import forked, go_on_as_fork
 from ..state.prepared import Prepared
 from ..state.training_state import TrainingState
@@ -68,13 +69,26 @@ class StateHandover:
         if not seen_as_one and (group.world_size > 1 or before > 1):
             self.variables.look_as_one(group, self.samples.since, here, before)
         if not all(words == progress[best] for words in progress):
-            state = broadcast_state(group, self.state.capture() if group.rank == best else None, best)
+            state = self._sent(group, best // group.processes)
             self._apply(group, state, here)
         if here and group.world_size + before > 2:
             self.variables.take_share(join.rank, join.world_size)
             self.samples.go_on_from(share_of(position.pass_samples, join.rank, join.world_size))
         self.variables.forget_as_one()
         return "peer"
+
+    def _sent(self, group: Group, source: int) -> dict[str, Any]:
+        """Return the state of replica `source`, on all: each process has its own shards of the other replica's."""
+        mine = self.state.capture() if group.rank // group.processes == source else None
+        if group.shards is None:
+            return broadcast_state(group, mine, source)
+        column = group.column
+        sent = (
+            broadcast_state(column, in_parts(mine) if mine is not None else None, source)
+            if column.world_size > 1
+            else in_parts(mine)
+        )
+        return from_parts(sent, meshes_of(self.prepared.parameters()))
 
     def _apply(self, group: Group, state: dict[str, Any], here: bool) -> None:
         """Let newcomers take the state over.
@@ -102,8 +116,12 @@ class StateHandover:
         if found is not None and forked(found[1]):
             go_on_as_fork(found[1], self.state.options, self.prepared)
         (restored,) = group.broadcast_ints([int(found is not None)])
-        state = (found[1] if found is not None else self.state.capture()) if group.rank == 0 else None
-        state = broadcast_state(group, state, 0) if group.world_size > 1 else state
+        state: dict[str, Any] | None
+        if restored or group.shards is None:
+            state = (found[1] if found is not None else self.state.capture()) if group.rank == 0 else None
+            state = broadcast_state(group, state, 0) if group.world_size > 1 else state
+        else:
+            state = self._sent(group, 0)
         if state is not None and restored:
             self.catching_up.take_over(state, group.rank)
         elif state is not None and group.rank != 0:

@@ -49,7 +49,7 @@ class StepCourse:
         step, meter = self._step, self.gradients.meter
         measured = self.events.measures_noise()
         units = self.scale.units_per_step
-        step.parts = units * split.passes_for(unit.samples) * split.replicas
+        step.parts = units * split.passes_for(unit.samples) * self.peers.replicas
         if measured and split.part_count(split.unit) == split.replicas * split.passes:
             # The gradient of a whole step of the script is measured; this may be one batch of several.
             share = 1.0 if self.gradients.weights.sums else self.scale.added_up / self._position.per_step
@@ -112,7 +112,7 @@ class StepCourse:
         passes = sum(len(ahead.parts) for ahead in step.ahead)
         sync_time_s = self._keep_pace(passes)
         if full:
-            shape = self.peers.nodes, self.peers.world_size, split.local_bsz, passes - 1
+            shape = self.peers.nodes, self.peers.replicas, self.scale.local_bsz, passes - 1
             self.gradients.timer.end_step(*shape, sync_time_s=sync_time_s)
         share = self.scale.progress_per_sample
         position.batch += len(step.ahead)
@@ -160,6 +160,6 @@ class StepCourse:
         """
         if self.pace is None:
             return None
-        shape = self.peers.nodes, self.peers.world_size, self.scale.split.local_bsz, passes - 1
+        shape = self.peers.nodes, self.peers.replicas, self.scale.local_bsz, passes - 1
         self.pace.wait(self._step.started_s, *shape)
         return self.pace.sync_time_s(*shape)

@@ -42,11 +42,20 @@ class StepScale:
         position, weights, loop = self._position, self._weights, self._loop
         whole, undivided = weights.whole or weights.trial, weights.undivided or loop.by_next
         world_size = self._peers.world_size
-        of = self.plan, world_size, position.per_step, position.whole, whole, undivided, loop.one_pass
+        of = (
+            self.plan,
+            world_size,
+            self._peers.processes,
+            position.per_step,
+            position.whole,
+            whole,
+            undivided,
+            loop.one_pass,
+        )
         if of != self._split_of:
             self._split_of = of
             split = Split.of(
-                self.plan,
+                self._plan_of_ranks(),
                 world_size,
                 self.script_batch,
                 per_step=position.per_step,
@@ -57,6 +66,20 @@ class StepScale:
             least = split.unit if whole else min(self.least_local_bsz, split.local_bsz)
             self._split = replace(split, least=least)
         return self._split
+
+    def _plan_of_ranks(self) -> BatchPlan:
+        """Return the plan for ranks, each of which takes a part of its replica's local batch."""
+        plan, processes = self.plan, self._peers.processes
+        if processes == 1:
+            return plan
+        total = plan.batch_size or self._peers.replicas * plan.local_bsz * (plan.accumulation + 1)
+        return BatchPlan(-(-plan.local_bsz // processes), plan.accumulation, total)
+
+    @property
+    def local_bsz(self) -> int:
+        """Samples of a replica in one pass over a whole batch."""
+        split, processes = self.split, self._peers.processes
+        return split.local_bsz if processes == 1 else -(-split.unit // (self._peers.replicas * split.passes))
 
     @property
     def initial_batch_size(self) -> int:

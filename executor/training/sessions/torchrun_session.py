@@ -13,6 +13,7 @@ from ....core.batch_plan import BatchPlan
 from ....core.training_config import TrainingConfig
 from ...protocol.messages import Join
 from ..collective.group import Group, backend_for
+from ..collective.sharded_group import ShardedGroup
 from ..data.batches import Unit
 from ..losses.loss_kind import Kind
 from ..state.prepared import Prepared
@@ -42,9 +43,12 @@ class TorchrunSession(GroupSession):
         join = Join(
             0, dist.get_rank(), world, max(1, world // local), int(os.environ.get("LOCAL_RANK", 0)), local, "", 0
         )
-        group = self.peers.group = Group(join, self.device, {})
+        shards = prepared.shards
+        group = Group(join, self.device, {}) if shards is None else ShardedGroup(join, self.device, shards)
+        self.peers.group = group
         (self.script_seed,) = group.broadcast_ints([self.script_seed])
-        tensors: list[Tensor] = [*prepared.parameters(), *prepared.buffers()]
+        trained = prepared.parameters() if shards is None else []
+        tensors: list[Tensor] = [*trained, *prepared.buffers()]
         group.broadcast_tensors(tensors, 0)
         if self.rank:
             diversify(torch.initial_seed(), self.rank)
@@ -72,7 +76,7 @@ class TorchrunSession(GroupSession):
         group = self.group
         if group is None:
             return
-        if self.position.steps == 0 and self.world_size > 1:
+        if self.position.steps == 0 and self.world_size > 1 and group.shards is None:
             sums = [_checksum(p.detach()) for p in self.prepared.parameters()]
             if len({tuple(told) for told in group.gather_objects(sums)}) > 1:
                 raise RuntimeError(CHANGED_BY_ITSELF)

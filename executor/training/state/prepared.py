@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import functools
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
-from torch.distributed.tensor import DTensor
 from torch.nn.parallel import DistributedDataParallel
 from torch.optim.lr_scheduler import LRScheduler
 from torch.utils.data import DataLoader, DistributedSampler, IterableDataset
@@ -20,6 +19,8 @@ from ..data.alone import seen_alone
 from ..data.batches import length_of
 from ..data.drawn import Batches
 from ..data.elastic_loader import plain_copy
+from ..sharding.models import check_sharded, parameters_of
+from ..sharding.shards import Shards
 from ..variables import script_random
 from ..variables.rng import RandomState
 
@@ -50,6 +51,11 @@ class Prepared:
     schedulers: list[Any] = field(default_factory=list)
     scalers: list[torch.amp.GradScaler] = field(default_factory=list)
     users: list[Stateful] = field(default_factory=list)
+    shards: Shards | None = None  # the processes of this replica, where its models are sharded
+
+    def __post_init__(self) -> None:
+        sharded = self.modules if self.shards is not None else []
+        self._parameters_of = {id(module): parameters_of(module) for module in sharded}
 
     @property
     def device(self) -> torch.device:
@@ -107,7 +113,7 @@ class Prepared:
         """Return all that is trained, in the same order everywhere: of the models, then of optimizers alone."""
         found: dict[Tensor, None] = {}
         for module in self.modules:
-            found.update(dict.fromkeys(module.parameters()))
+            found.update(dict.fromkeys(parameter for _, parameter in self._own(module)))
         for parameter in self._held():
             found.setdefault(parameter)
         return list(found)
@@ -115,19 +121,23 @@ class Prepared:
     def name_of(self, parameter: Tensor) -> str:
         """Return a parameter's name in its model, for people."""
         for module in self.modules:
-            for name, own in module.named_parameters():
+            for name, own in self._own(module):
                 if own is parameter:
                     return f"{type(module).__name__}.{name}"
         return f"a parameter of shape {tuple(parameter.shape)}"
 
     def strays(self) -> list[Tensor]:
         """Return parameters that some optimizer holds and no given model has."""
-        own = {parameter for module in self.modules for parameter in module.parameters()}
+        own = {parameter for module in self.modules for _, parameter in self._own(module)}
         return list(dict.fromkeys(parameter for parameter in self._held() if parameter not in own))
 
     def held_count(self) -> int:
         """Return how many parameters optimizers hold: a cheap sign that some were added."""
         return sum(len(group["params"]) for optimizer in self.optimizers for group in optimizer.param_groups)
+
+    def _own(self, module: nn.Module) -> Iterable[tuple[str, Tensor]]:
+        known = self._parameters_of.get(id(module))
+        return module.named_parameters() if known is None else known
 
     def _held(self) -> Iterator[Tensor]:
         for optimizer in self.optimizers:
@@ -172,12 +182,15 @@ class Prepared:
         parts: list[str] = []
         for module in self.modules:
             parts += [f"{name}:{type(child).__qualname__}" for name, child in module.named_modules()]
-            parts += [f"{name}:{tuple(p.shape)}:{p.dtype}" for name, p in module.named_parameters()]
+            parts += [f"{name}:{tuple(p.shape)}:{p.dtype}" for name, p in self._own(module)]
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
 
 
-def identify(objects: Sequence[Any]) -> Prepared:
-    """Tell the given objects apart. Raises ValueError or TypeError, one sentence, for what cannot be trained."""
+def identify(objects: Sequence[Any], shards: Shards | None = None) -> Prepared:
+    """Tell the given objects apart. Raises ValueError or TypeError, one sentence, for what cannot be trained.
+
+    `shards`: the processes of this replica, where it is several.
+    """
     given: list[nn.Module] = []
     loaders: list[Any] = []
     optimizers: list[torch.optim.Optimizer] = []
@@ -209,6 +222,7 @@ def identify(objects: Sequence[Any]) -> Prepared:
     trained = [module for module in modules if any(parameter in held for parameter in module.parameters())]
     for module in modules:
         _check_model(module)
+    check_sharded(modules, shards)
     trains = any(parameter.requires_grad for parameter in held)
     if not trains or (not trained and any(p.requires_grad for module in modules for p in module.parameters())):
         name = type(modules[0]).__name__
@@ -224,6 +238,7 @@ def identify(objects: Sequence[Any]) -> Prepared:
         schedulers,
         scalers,
         users,
+        shards,
     )
 
 
@@ -258,11 +273,6 @@ def _check_counts(models: list[nn.Module], loaders: list[Any], optimizers: list[
 
 def _check_model(module: nn.Module) -> None:
     for name, parameter in module.named_parameters():
-        if isinstance(parameter, DTensor):
-            raise ValueError(
-                f"prepare: {name} is a DTensor; sharded models (FSDP2, tensor parallel) are not supported yet, "
-                "give the model before it is sharded"
-            )
         if isinstance(parameter, nn.parameter.UninitializedParameter):
             raise ValueError(
                 f"prepare: {name} has no shape yet; run a lazy module once, on a batch, before prepare"

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ..sharding.local import local
 from .prepared import Prepared
 
 
@@ -31,7 +32,8 @@ class StepBackup:
     @torch.no_grad()
     def moved(self) -> bool:
         """Return whether parameters differ from what they were."""
-        return not all(torch.allclose(p, kept, rtol=0, atol=0, equal_nan=True) for p, kept in self._parameters)
+        same = ((local(p), local(kept)) for p, kept in self._parameters)
+        return not all(torch.allclose(p, kept, rtol=0, atol=0, equal_nan=True) for p, kept in same)
 
     @torch.no_grad()
     def restore(self) -> None:

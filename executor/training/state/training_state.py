@@ -15,6 +15,7 @@ from torch import nn
 
 from ...protocol.messages import JOB_ID
 from ..gradients.gradient_noise import GradientNoise
+from ..sharding.states import cut_as, cut_optimizer_state
 from ..variables.rng import capture_rng, restore_rng
 from .forked import options_of
 
@@ -129,7 +130,7 @@ class TrainingState:
         Raises OtherScriptError where the state belongs to another script, or to one that has changed its model
         meanwhile.
         """
-        state = as_current(state)
+        state = self.cut(as_current(state))
         self.put_back(state, rank)
         self.noise.load_state_dict(state["noise"])
         self.position.load(state["position"])
@@ -139,7 +140,7 @@ class TrainingState:
 
     def put_back(self, state: dict[str, Any], rank: int) -> None:
         """Put back what `prepare` was given, and random numbers as `apply` does; what the session counts stays."""
-        prepared = self.prepared
+        prepared, state = self.prepared, self.cut(state)
         for kind, mine in self._by_kind().items():
             if len(state[kind]) != len(mine):
                 raise OtherScriptError(
@@ -172,6 +173,26 @@ class TrainingState:
             restore_rng(state["rng"])
         else:
             diversify(state["position"]["iterations"], rank)
+
+    def cut(self, state: dict[str, Any]) -> dict[str, Any]:
+        """Return a state whose whole tensors are cut as this process's sharded models are."""
+        prepared = self.prepared
+        if prepared.shards is None:
+            return state
+        cut_states = {
+            kind: [cut_as(target.state_dict(), part) for target, part in zip(mine, state[kind], strict=False)]
+            for kind, mine in self._by_kind().items()
+            if kind != "optimizers" and len(mine) == len(state[kind])
+        }
+        optimizers = zip(prepared.optimizers, state["optimizers"], strict=False)
+        parameters = prepared.parameters()
+        return {
+            **state,
+            **cut_states,
+            "optimizers": [cut_optimizer_state(optimizer, part) for optimizer, part in optimizers],
+            "strays": cut_as([parameter.detach() for parameter in prepared.strays()], state.get("strays", [])),
+            "accumulated": cut_as(dict(enumerate(parameters)), state.get("accumulated", {})),
+        }
 
     def _by_kind(self) -> dict[str, Sequence[Stateful | nn.Module]]:
         prepared = self.prepared

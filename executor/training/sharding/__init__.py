@@ -1,0 +1,1 @@
+"""Models whose replica is several processes, each of which holds shards of it."""

@@ -1,0 +1,96 @@
+"""A model that is sharded over a replica's processes trains as if it were whole, while replicas come and go."""
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+import torch
+from coadapt.core.training_config import CheckpointConfig, TrainingConfig
+from coadapt.executor.protocol.messages import Broken, Joined
+
+from tests.support.sharded_runs import SCRIPT, ShardedGroup, run_plain
+
+SAMPLES = 96
+QUICK = TrainingConfig(report_interval_s=0.05, checkpoint=CheckpointConfig(at_epoch_end=False))
+
+
+def job(tmp_path: Path, *args: str, processes: int = 2) -> ShardedGroup:
+    return ShardedGroup(SCRIPT, tmp_path, QUICK, args=[f"--out={tmp_path}", *args], processes=processes)
+
+
+def assert_every_sample_once(out: Path, epochs: int) -> None:
+    counts: Counter[tuple[str, str]] = Counter()
+    for file in out.glob("seen-*.txt"):
+        for line in file.read_text().splitlines():
+            epoch, *samples = line.split()
+            counts.update((epoch, sample) for sample in samples)
+    assert len(counts) == epochs * SAMPLES
+    assert set(counts.values()) == {1}
+
+
+def assert_same_model(out: Path, plain: dict[str, torch.Tensor]) -> None:
+    torch.testing.assert_close(torch.load(out / "final.pt"), plain, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("optimizer", ["sgd", "adam"])
+def test_replicas_of_two_processes_come_and_go_as_in_training_without_a_break(
+    tmp_path: Path, optimizer: str
+) -> None:
+    args = ["--epochs=4", f"--optimizer={optimizer}", "--clip"]
+    plain = run_plain(tmp_path / "plain", *args)
+    with job(tmp_path, *args, "--pause=0.01") as training:
+        a, b, c = (training.start_replica() for _ in range(3))
+        training.join_replicas([a])
+        a[0].reached(3)
+        training.join_replicas([a, b])
+        a[0].reached(8)
+        training.join_replicas([b, c])  # the leaver was replica 0
+        b[0].reached(14)
+        training.join_replicas([c])
+        training.finish()
+        assert [event.source for event in c[1].all(Joined)] == ["peer"] * 2
+    assert_every_sample_once(tmp_path, 4)
+    assert_same_model(tmp_path, plain)
+
+
+def test_a_replica_that_loses_a_process_is_left_behind_and_costs_no_sample(tmp_path: Path) -> None:
+    args = ["--epochs=5"]
+    plain = run_plain(tmp_path / "plain", *args)
+    with job(tmp_path, *args, "--pause=0.01") as training:
+        a, b, c = (training.start_replica() for _ in range(3))
+        training.join_replicas([a, b, c])
+        a[0].reached(5)
+        b[1].kill()
+        for member in (*a, *c):
+            assert member.wait(Broken).generation == 1
+        b[0].kill()
+        training.join_replicas([a, c])
+        a[0].reached(14)
+        a[0].kill()  # rank 0
+        for member in c:
+            member.wait(Broken, lambda event: event.generation == 2)
+        a[1].kill()
+        training.join_replicas([c])
+        training.finish()
+    assert_same_model(tmp_path, plain)
+
+
+def test_a_checkpoint_fits_replicas_of_other_numbers_of_processes(tmp_path: Path) -> None:
+    args = ["--epochs=4", "--optimizer=adam"]
+    plain = run_plain(tmp_path / "plain", *args)
+    with job(tmp_path, *args, "--pause=0.01") as training:
+        first = [training.start_replica(2), training.start_replica(2)]
+        training.join_replicas(first)
+        first[0][0].reached(7)
+        left = training.stop()
+        assert [event.saved is not None for event in left] == [True, False, False, False]
+        second = training.start_replica(3)
+        training.join_replicas([second])
+        assert second[2].wait(Joined).source == "checkpoint"
+        second[0].reached(16)
+        training.stop()
+        third = training.start_replica(1)
+        training.join_replicas([third])
+        training.finish()
+    assert_every_sample_once(tmp_path, 4)
+    assert_same_model(tmp_path, plain)

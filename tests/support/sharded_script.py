@@ -1,0 +1,127 @@
+"""A small transformer for tests and benchmarks, sharded by FSDP2. `--plain`: without shards and Coadapt.
+
+Both train on the same samples in the same order, so that their parameters can be compared.
+"""
+
+import argparse
+import os
+import time
+from pathlib import Path
+
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, Dataset
+from torch.utils.data.distributed import DistributedSampler
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--out", type=Path, required=True)
+parser.add_argument("--epochs", type=int, default=3)
+parser.add_argument("--samples", type=int, default=96)
+parser.add_argument("--batch-size", type=int, default=12)
+parser.add_argument("--optimizer", choices=["sgd", "adam"], default="sgd")
+parser.add_argument("--width", type=int, default=16)
+parser.add_argument("--layers", type=int, default=2)
+parser.add_argument("--lr", type=float, default=0.05)
+parser.add_argument("--pause", type=float, default=0.0)
+parser.add_argument("--plain", action="store_true")
+parser.add_argument("--whole", action="store_true", help="with Coadapt, and without shards")
+parser.add_argument("--clip", action="store_true")
+parser.add_argument("--default-mesh", action="store_true", help="call fully_shard(model) as under torchrun")
+args = parser.parse_args()
+ME = os.environ.get("COADAPT_MEMBER", os.environ.get("RANK", "0"))
+WORDS, LENGTH = 17, 5
+
+
+class Sentences(Dataset):
+    def __init__(self) -> None:
+        generator = torch.Generator().manual_seed(1)
+        self.x = torch.randint(WORDS, (args.samples, LENGTH), generator=generator)
+        self.y = (self.x.sum(1) + torch.randint(2, (args.samples,), generator=generator)) % WORDS
+
+    def __len__(self) -> int:
+        return args.samples
+
+    def __getitem__(self, index: int) -> tuple[int, torch.Tensor, torch.Tensor]:
+        return index, self.x[index], self.y[index]
+
+
+class Block(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm = nn.LayerNorm(args.width)
+        self.attention = nn.MultiheadAttention(
+            args.width, 2, bias=False, batch_first=True
+        )  # that of keys does nothing
+        self.feed = nn.Sequential(
+            nn.Linear(args.width, 2 * args.width), nn.GELU(), nn.Linear(2 * args.width, args.width)
+        )
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        normed = self.norm(x)
+        x = x + self.attention(normed, normed, normed, need_weights=False)[0]
+        return x + self.feed(x)
+
+
+class Transformer(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed = nn.Embedding(WORDS, args.width)
+        self.blocks = nn.ModuleList(Block() for _ in range(args.layers))
+        self.head = nn.Linear(args.width, WORDS)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.embed(x)
+        for block in self.blocks:
+            x = block(x)
+        return self.head(x.mean(1))
+
+
+torch.manual_seed(0)
+model = Transformer()
+if not (args.plain or args.whole):
+    import coadapt
+    from torch.distributed.fsdp import fully_shard
+
+    mesh = None if args.default_mesh else coadapt.shard_mesh()
+    for block in model.blocks:
+        fully_shard(block, mesh=mesh)
+    fully_shard(model, mesh=mesh)
+optimizer = (
+    torch.optim.SGD(model.parameters(), lr=args.lr, momentum=0.9)
+    if args.optimizer == "sgd"
+    else torch.optim.Adam(model.parameters(), lr=args.lr / 10)
+)
+data = Sentences()
+if args.plain:
+    order = DistributedSampler(data, 1, 0)
+    loader = DataLoader(data, args.batch_size, sampler=order)
+    epochs = range
+else:
+    import coadapt
+
+    loader = DataLoader(data, args.batch_size, shuffle=True)
+    model, optimizer, loader = coadapt.prepare(model, optimizer, loader)
+    epochs = coadapt.epochs
+
+log = open(args.out / f"seen-{ME}.txt", "a", buffering=1)  # noqa: SIM115
+for epoch in epochs(args.epochs):
+    if args.plain:
+        order.set_epoch(epoch)
+    for index, x, y in loader:
+        log.write(f"{epoch} {' '.join(map(str, index.tolist()))}\n")  # before peers can have its gradients
+        optimizer.zero_grad()
+        loss = nn.functional.cross_entropy(model(x), y)
+        loss.backward()
+        if args.clip:
+            nn.utils.clip_grad_norm_(model.parameters(), 0.5)
+        optimizer.step()
+        time.sleep(args.pause)
+    if not args.plain:
+        coadapt.report(loss=loss.item())
+
+state = {
+    name: value.full_tensor() if hasattr(value, "full_tensor") else value
+    for name, value in model.state_dict().items()
+}
+if args.plain or coadapt.is_main():
+    torch.save(state, args.out / "final.pt")
