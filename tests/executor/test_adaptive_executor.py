@@ -30,6 +30,7 @@ from tests.support.emulated_cluster import NAMESPACE, EmulatedCluster
 from tests.support.executor_service import NAME, ToldJob
 
 SCRIPT = Path(__file__).parents[1] / "support" / "elastic_script.py"
+SHARDED = SCRIPT.with_name("sharded_script.py")
 SAMPLES = 96
 pytestmark = pytest.mark.live
 
@@ -51,7 +52,7 @@ class Job(ToldJob):
             ),
             checkpoint_url=str(folder / "checkpoints"),
             log_dir=str(folder / "logs"),
-            gpus_per_replica={"*": 1},
+            gpus_per_replica=options.pop("gpus_per_replica", {"*": 1}),
             service_name=NAME,
             service_namespace=NAMESPACE,
             **options,
@@ -142,6 +143,40 @@ def test_a_killed_training_process_costs_no_sample_and_its_place_is_taken_again(
     assert sum(epoch < last for epoch, _ in counts) == last * SAMPLES, "no sample is left out"
     assert job.status().failures == 0
     assert not psutil.pid_exists(victim)
+
+
+def test_replicas_of_two_processes_grow_lose_one_and_fit_another_number(
+    start: Callable[..., Job], emulated_cluster: EmulatedCluster
+) -> None:
+    job = start(
+        *("--epochs", "10000", "--pause", "0.05"),
+        script=SHARDED,
+        sharded=True,
+        gpus_per_replica={"a100": 2, "t4": 3},
+    )
+    a, b = (replace(emulated_cluster.slot("a100"), devices=devices) for devices in ((0, 1), (2, 3)))
+    t = replace(emulated_cluster.slot("t4"), devices=(0, 1, 2))
+    job.assign(a)
+    assert job.wait(Running).slots == (a,)
+    job.assign(a, b)
+    grown = job.wait(Running, lambda event: event.sequence == 2)
+    assert grown.warm
+    report = job.wait(Reported, lambda event: event.report.replicas == 2).report
+    assert report.local_bsz == 6  # of a replica: half of the batch
+    os.kill(job.pids()[b], signal.SIGKILL)
+    recovered = job.wait(Running, lambda event: event.recovered)
+    assert recovered.slots == (a,)
+    assert recovered.warm
+    assert "SIGKILL" in job.wait(WorkerLost).reason
+    job.assign(t)
+    moved = job.wait(Running, lambda event: event.sequence == 3)
+    assert (moved.slots, moved.warm) == ((t,), False)
+    job.assign()
+    job.wait(Released, lambda event: event.slots == (t,))
+    counts = job.samples()
+    last = max(epoch for epoch, _ in counts)
+    assert sum(epoch < last for epoch, _ in counts) == last * SAMPLES, "no sample is left out"
+    assert job.status().failures == 0
 
 
 def test_a_script_that_fails_is_tried_again_and_ends_with_its_traceback(
