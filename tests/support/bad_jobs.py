@@ -128,8 +128,8 @@ BAD_JOBS = [
     BadJob(
         "a command with processes of a replica",
         START + "elastic: false\nresources: {gpus: 2, gpus_per_replica: 2, processes_per_replica: gpu}\n",
-        "resources.processes_per_replica: gpu shards a model that coadapt.prepare is given, which a plain job does "
-        "not call; see processes",
+        "resources.processes_per_replica: gpu shards a model that coadapt.prepare is given, "
+        "which a plain job does not call; see processes",
     ),
     BadJob(
         "as many processes as nobody offers",
