@@ -512,11 +512,18 @@ def pause(
 
 @app.command()
 def resume(
-    jobs: Annotated[list[str], typer.Argument(metavar="JOB…", help="Jobs to let go on.")], as_json: Json = False
+    jobs: Annotated[list[str], typer.Argument(metavar="JOB…", help="Jobs to let go on.")],
+    file: Annotated[
+        Path | None, typer.Option(metavar="JOB.yaml", help="A changed job file, for one job that has ended.")
+    ] = None,
+    as_json: Json = False,
 ) -> int:
     """Let paused jobs take part again, and failed or cancelled ones go on from their checkpoints."""
+    if file is not None and len(jobs) > 1:
+        raise typer.BadParameter("--file goes with one job")
     client = _connect()
-    return _each(client, jobs, client.resume, "resumed", as_json)
+    resumed = client.resume if file is None else partial(client.resume, job=file, tell=partial(_note, jobs[0]))
+    return _each(client, jobs, resumed, "resumed", as_json)
 
 
 @app.command()

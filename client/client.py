@@ -222,12 +222,25 @@ class Client:
         """
         return self._change(job_id, "pause")
 
-    def resume(self, job_id: str) -> bool:
+    def resume(
+        self,
+        job_id: str,
+        job: JobSpec | str | Path | None = None,
+        *,
+        tell: Callable[[str], None] = lambda text: None,
+    ) -> bool:
         """Let a paused job take part again, or a failed or cancelled one go on from its last checkpoint.
 
-        Raises: JobStateError if it is neither.
+        Args:
+            job: a changed job file or spec for one that has ended.
+
+        Raises: JobStateError if it is neither, or the file does not fit; with a file as `submit` does.
         """
-        return self._change(job_id, "resume")
+        if job is None:
+            return self._change(job_id, "resume")
+        spec = jobfile.locate(job, Path.cwd()) if isinstance(job, JobSpec) else jobfile.load(job)
+        sent = self._send(spec, lambda _, text: tell(text))
+        return bool(self.call("resume_changed", job_id, *sent, uuid.uuid4().hex))
 
     def requeue(self, job_id: str) -> bool:
         """Have a job give up its GPUs and wait again, or run again if it has ended; False if it waits already.

@@ -43,7 +43,7 @@ from .packages import PackageStore
 from .record import JobRecord
 from .recording import trace_lines
 from .store import Event, Store
-from .verbs import VERBS
+from .verbs import VERBS, resume_changed
 
 log = logging.getLogger(__name__)
 
@@ -153,6 +153,15 @@ class SchedulerService:
     def cancel(self, job_id: str) -> bool:
         """End a job. Return False if it had ended before. Raises: KeyError."""
         return self._cycle.cancel(job_id)
+
+    def resume_changed(self, job_id: str, spec_json: str, package: str, script_key: str, key: str) -> bool:
+        """Let an ended job go on with a changed job file, once for the same key.
+
+        Raises: KeyError, JobStateError; pydantic.ValidationError for a bad spec.
+        """
+        spec = JobSpec.model_validate_json(spec_json)
+        changed = partial(resume_changed, spec=spec, package=package, script_key=script_key)
+        return self._cycle.do(job_id, changed, key)
 
     def change(self, job_id: str, verb: str, key: str) -> bool:
         """Do one of `verbs.VERBS`, once for the same key. Return False if there is nothing to do.

@@ -12,7 +12,7 @@ from dataclasses import replace
 from ..core.doors import Door
 from ..core.errors import JobStateError
 from ..core.events import EventKind
-from ..core.job import Phase
+from ..core.job import JobSpec, Phase
 from .commands import Command, EndProfile, LeaveGpus
 from .job_lifecycle import advance
 from .reactions import Reaction, claim, gpus_of
@@ -50,6 +50,32 @@ def resume(job: JobRecord, now: float) -> Reaction:
             f"`coadapt fork {job.id}` starts a new job from its last checkpoint"
         )
     return _again(job, EventKind.RESUME, "resumed by the user", now)
+
+
+def resume_changed(job: JobRecord, now: float, spec: JobSpec, package: str | None, script_key: str) -> Reaction:
+    """Let a failed or cancelled job go on from its last checkpoint with a changed job file.
+
+    Its name stays. A script that prepares another model is refused when it starts.
+    """
+    if job.active:
+        raise JobStateError(
+            f"{job.id} is {status_of(job)}; only a job that has ended goes on with a changed file, and "
+            f"`coadapt cancel {job.id}` ends it"
+        )
+    if not job.retired:
+        raise JobStateError(f"{job.id} still leaves its GPUs; it can go on with a changed file in a moment")
+    if spec.door is not job.spec.door:
+        raise JobStateError(
+            f"{job.id} is a {job.spec.door} job, and the file is of a {spec.door} one; submit it anew"
+        )
+    if spec.training.checkpoint.url != job.spec.training.checkpoint.url:
+        raise JobStateError(
+            f"training.checkpoint.url: {spec.training.checkpoint.url} is not where the checkpoints of {job.id} "
+            "are; leave it as it was"
+        )
+    reaction, named = resume(job, now), spec.model_copy(update={"name": job.spec.name})
+    changed = replace(reaction.job, spec=named, package=package, script_key=script_key)
+    return replace(reaction, job=changed)
 
 
 def requeue(job: JobRecord, now: float) -> Reaction:

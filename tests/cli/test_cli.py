@@ -89,6 +89,7 @@ def test_help_costs_less_than_a_third_of_a_second_of_work() -> None:
         (["cancel", "job-1"], Exit.NO_CLUSTER),
         (["pause", "job-1"], Exit.NO_CLUSTER),
         (["resume"], Exit.USAGE),
+        (["resume", "a-1", "b-2", "--file", "job.yaml"], Exit.USAGE),
         (["fork", "job-1@3"], Exit.NO_CLUSTER),
         (["fork", "job-1@last"], Exit.USAGE),
         (["fork", "job-1@"], Exit.USAGE),

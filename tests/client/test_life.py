@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import io
 import json
+import math
 import multiprocessing
 import os
 import signal
+import sys
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import redirect_stderr, redirect_stdout, suppress
 from pathlib import Path
 from typing import Any
 
@@ -51,11 +54,36 @@ for epoch in coadapt.epochs(epochs):
 """
 
 
+# A program that saves on SIGTERM, and goes on from what it saved.
+COUNTING = """
+import os, signal, sys, time
+from pathlib import Path
+saved = Path(os.environ["COADAPT_OUTPUT_DIR"]) / "count.txt"
+count = int(saved.read_text()) if saved.exists() else 0
+print("from", count, flush=True)
+def save(*_):
+    saved.write_text(str(count))
+    sys.exit(143)
+signal.signal(signal.SIGTERM, save)
+while count < 60:
+    count += 1
+    print("count", count, flush=True)
+    time.sleep(0.1)
+"""
+
+
+def twice(value: int) -> None:
+    print("twice", math.prod([2, value]), flush=True)
+
+
 def tell(folder: str) -> dict[str, Any]:
     """Collect everything that the tests below want to know, from one cluster."""
     os.environ.pop("RAY_TMPDIR", None)
     os.environ.pop("RAY_AUTH_MODE", None)
+    import coadapt
     import psutil
+    from coadapt.cli import main
+    from coadapt.client.command_line import spec_of
     from coadapt.core.errors import JobStateError
     from coadapt.core.job import Emulation, JobSpec, ResourceRequest
     from coadapt.core.settings import Settings
@@ -139,7 +167,7 @@ def tell(folder: str) -> dict[str, Any]:
         trains(life)
         client.cancel(life)
         until(lambda: client.describe(life)["folder"] is None, "it is retired")
-        client.resume(life)
+        told["changed"] = client.resume(life, spec("other-name", str(EPOCHS), "0.08", "4"))
         told["life"] = client.wait([life], timeout_s=180)[life]
         told["life counts"] = counts(life)
         told["life log"] = "".join(client.logs(life))
@@ -156,6 +184,26 @@ def tell(folder: str) -> dict[str, Any]:
         wide = client.fork(life, job=spec("wide", str(EPOCHS + 3), "0.1", "5"))
         told["wide"] = client.wait([wide], timeout_s=180)[wide]
         told["wide details"] = client.describe(wide)
+
+        (job_dir / "count.py").write_text(COUNTING)
+        os.chdir(job_dir)
+        counting = client.submit(
+            spec_of([sys.executable, "count.py"], job_dir, {"name": "counting", "sizes": [1, 2]})
+        )
+        until(lambda: "count 5\n" in "".join(client.logs(counting)), "it counts")
+        client.pause(counting)
+        until(lambda: status(counting) == "paused", "it pauses")
+        client.resume(counting)
+        told["counting"] = client.wait([counting], timeout_s=120)[counting]
+        told["counting log"] = "".join(client.logs(counting))
+
+        os.environ["COADAPT_HOME"] = str(state_dir)
+        said, errors = io.StringIO(), io.StringIO()
+        with redirect_stdout(said), redirect_stderr(errors):
+            codes = [main.run(["run", "--", sys.executable, "-c", text]) for text in ("print(6 * 7)", "1 / 0")]
+        told["run"] = codes, said.getvalue(), errors.getvalue()
+        function = coadapt.submit(twice, 21)
+        told["function"] = client.wait([function], timeout_s=60)[function], "".join(client.logs(function))
         client.close()
     finally:
         local_cluster.down(state_dir, grace_s=2.0)
@@ -199,7 +247,9 @@ def test_a_job_that_was_paused_requeued_and_cancelled_twice_saw_every_sample_onc
     assert (told["requeued"], told["cancelled"], told["resumed at once"]) == (True, True, True)
     assert told["life"] == "succeeded"
     assert told["life counts"] == {EPOCHS}
-    assert f"epoch {EPOCHS - 1} " in told["life log"]
+    assert told["changed"] is True
+    assert "coadapt: goes on with lr 0.08; the checkpoint is of 0.1" in told["life log"]
+    assert f"epoch {EPOCHS - 1} lr 0.08" in told["life log"]
     assert [kind for kind in told["events"] if kind in ("pause", "resume", "requeue", "cancel", "finish")] == [
         *("pause", "resume", "requeue", "cancel", "resume", "cancel", "resume", "finish")
     ]
@@ -216,7 +266,7 @@ def test_a_fork_goes_on_from_the_checkpoint_with_its_own_options(told: dict[str,
     assert told["fork counts"] == {EPOCHS + 3}
     assert "epoch 0 " not in told["fork log"]
     assert f"epoch {EPOCHS} lr 0.05" in told["fork log"]
-    assert "coadapt: goes on with lr 0.05; the job before had 0.1" in told["fork log"]
+    assert "coadapt: goes on with lr 0.05; the checkpoint is of 0.08" in told["fork log"]
     assert told["fork events"][0].startswith("forked from life-1 at step ")
 
 
@@ -224,3 +274,18 @@ def test_a_fork_of_another_model_fails_at_once_with_one_sentence(told: dict[str,
     assert told["wide"] == "failed"
     assert told["wide details"]["reason"].startswith("checkpoint: does not fit the script; ")
     assert told["wide details"]["failures"] == 1
+
+
+def test_a_program_that_saves_by_itself_is_paused_and_goes_on_too(told: dict[str, Any]) -> None:
+    assert told["counting"] == "succeeded"
+    counts = [int(line.split()[1]) for line in told["counting log"].splitlines() if line.startswith("count ")]
+    assert counts == list(range(1, 61))
+    assert told["counting log"].count("from ") == 2
+
+
+def test_a_command_is_run_from_a_shell_and_a_function_from_its_source(told: dict[str, Any]) -> None:
+    codes, said, errors = told["run"]
+    assert codes == [0, 1]
+    assert said.splitlines()[0] == "42"
+    assert "failed: ZeroDivisionError: division by zero" in errors
+    assert told["function"] == ("succeeded", "twice 42\n")

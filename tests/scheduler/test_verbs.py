@@ -11,10 +11,10 @@ from coadapt.core.errors import JobStateError
 from coadapt.core.job import JobSpec, Phase
 from coadapt.executor.protocol.job_events import JobFailed, JobFinished, Released
 from coadapt.scheduler.presenters import explain, job_row, wait_reason
-from coadapt.scheduler.reactions import end, lose_everything, react
+from coadapt.scheduler.reactions import Reaction, end, lose_everything, react
 from coadapt.scheduler.record import JobRecord, Stopped
 from coadapt.scheduler.status import Status, status_of
-from coadapt.scheduler.verbs import pause, requeue, resume
+from coadapt.scheduler.verbs import pause, requeue, resume, resume_changed
 
 from tests.support.cycles import RUNS, World
 from tests.support.records import A, B, job, running, said
@@ -278,6 +278,40 @@ def test_a_program_that_may_not_start_again_is_not_stopped_by_pause_or_requeue()
     again = replace(running(A), spec=JobSpec(name="j", command=["make"], elastic=False, restartable=True))
     assert pause(again, 5.0).job.paused
     assert said(resume(end(runs, Phase.FAILED, "so", 4.0).job, 5.0)) == ["resumed by the user: it starts again"]
+
+
+def changed(found: JobRecord, **fields: Any) -> Reaction:
+    spec = JobSpec.model_validate({"name": "other", "script": "new.py", **fields})
+    return resume_changed(found, 5.0, spec, "package-2", "script-2")
+
+
+def test_an_ended_job_goes_on_with_a_changed_file_under_its_own_name() -> None:
+    retired = replace(ended(Phase.FAILED), held=(), retired=True)
+    found = changed(retired, args=["--lr", "0.2"])
+    assert (found.job.spec.script, found.job.spec.args, found.job.spec.name) == ("new.py", ["--lr", "0.2"], "j")
+    assert (found.job.package, found.job.script_key, found.job.life) == ("package-2", "script-2", 1)
+    assert found.job.phase is Phase.SUBMITTED
+
+
+def test_a_changed_file_that_does_not_fit_is_refused_in_one_sentence() -> None:
+    def refused(found: JobRecord, **fields: Any) -> str:
+        with pytest.raises(JobStateError) as told:
+            changed(found, **fields)
+        return str(told.value)
+
+    assert refused(running(A)) == (
+        "j-1 is running; only a job that has ended goes on with a changed file, and `coadapt cancel j-1` ends it"
+    )
+    assert refused(ended(Phase.FAILED)) == (
+        "j-1 still leaves its GPUs; it can go on with a changed file in a moment"
+    )
+    gone = replace(ended(Phase.FAILED), held=(), retired=True)
+    assert refused(gone, elastic=False) == "j-1 is a native job, and the file is of a plain one; submit it anew"
+    assert refused(gone, training={"checkpoint": {"url": "s3://b"}}) == (
+        "training.checkpoint.url: s3://b is not where the checkpoints of j-1 are; leave it as it was"
+    )
+    succeeded = replace(ended(Phase.SUCCEEDED), held=(), retired=True)
+    assert refused(succeeded).startswith("j-1 has succeeded, so there is nothing to resume")
 
 
 def test_what_is_so_already_changes_nothing() -> None:

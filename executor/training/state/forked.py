@@ -1,7 +1,7 @@
-"""Goes on from a checkpoint of another job, whose script may have set its optimizers up otherwise.
+"""Goes on from a checkpoint of another job or life, whose script may have set its optimizers up otherwise.
 
-A checkpoint holds what optimizers and schedulers had come to, learning rates included. Where the script of a fork
-says something else than the script before did, what it says now counts.
+A checkpoint holds what optimizers and schedulers had come to, learning rates included. Where the changed
+script says something else than the script before did, what it says now counts.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ...protocol.messages import JOB_ID
+from ...protocol.messages import JOB_ID, JOB_LIFE
 
 if TYPE_CHECKING:
     import torch
@@ -33,19 +33,25 @@ def _plain(group: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
+def whose() -> list[str]:
+    """Return the job of this process, and which of its lives it is; a checkpoint keeps that."""
+    return [os.environ.get(JOB_ID, ""), os.environ.get(JOB_LIFE, "0")]
+
+
 def forked(state: Mapping[str, Any]) -> bool:
-    """Return whether a state is of another job. Earlier versions did not say."""
-    return bool(state.get("job")) and state["job"] != os.environ.get(JOB_ID, "")
+    """Return whether a state is of another job or of an earlier life. Earlier versions did not say."""
+    return bool(state.get("job")) and list(state["job"]) != whose()
 
 
 def go_on_as_fork(state: dict[str, Any], options: Sequence[Options], prepared: Prepared) -> None:
-    """Change a state of another job so that this job trains on with its own options, and to its own end.
+    """Change a state of another job or life so that this one trains on with its own options, and to its own end.
 
     Args:
         options: what the optimizers of this job's script were made with.
     """
-    state["position"] = {**state["position"], "target_reached": False, "ended": False}
-    for at, (before, now) in enumerate(zip(state.get("options", []), options, strict=False)):
+    if state["job"][0] != whose()[0]:
+        state["position"] = {**state["position"], "target_reached": False, "ended": False}
+    for at, (before, now) in enumerate(zip(state["options"], options, strict=False)):
         if at >= len(state["optimizers"]):
             return
         groups = state["optimizers"][at]["param_groups"]
@@ -76,4 +82,4 @@ def _change_rate(state: dict[str, Any], prepared: Prepared, at: int, number: int
 
 
 def _tell(name: str, old: object, new: object) -> None:
-    print(f"coadapt: goes on with {name} {new}; the job before had {old}", file=sys.stderr)
+    print(f"coadapt: goes on with {name} {new}; the checkpoint is of {old}", file=sys.stderr)

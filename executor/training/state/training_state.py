@@ -5,7 +5,6 @@ The same dictionary goes into checkpoints and, over the process group, to newcom
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -13,11 +12,10 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import nn
 
-from ...protocol.messages import JOB_ID
 from ..gradients.gradient_noise import GradientNoise
 from ..sharding.states import cut_as, cut_optimizer_state
 from ..variables.rng import capture_rng, restore_rng
-from .forked import options_of
+from .forked import options_of, whose
 
 if TYPE_CHECKING:
     from .prepared import Prepared, Stateful
@@ -112,7 +110,7 @@ class TrainingState:
             "frozen": [not parameter.requires_grad for parameter in prepared.parameters()],
             "groups": [_groups_of(optimizer, prepared) for optimizer in prepared.optimizers],
             "kinds": [type(optimizer).__name__ for optimizer in prepared.optimizers],
-            "job": os.environ.get(JOB_ID, ""),
+            "job": whose(),
             "options": self.options,
             "optimizers": [optimizer.state_dict() for optimizer in prepared.optimizers],
             "schedulers": [scheduler.state_dict() for scheduler in prepared.schedulers],

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import torch
-from coadapt.executor.protocol.messages import JOB_ID
+from coadapt.executor.protocol.messages import JOB_ID, JOB_LIFE
 from coadapt.executor.training.gradients.gradient_noise import GradientNoise
 from coadapt.executor.training.state.forked import forked, go_on_as_fork
 from coadapt.executor.training.state.prepared import identify
@@ -58,6 +58,9 @@ def as_fork(state: dict[str, Any], found: TrainingState) -> None:
 def test_a_state_says_whose_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     state = training().capture()
     assert not forked(state)
+    monkeypatch.setenv(JOB_LIFE, "1")
+    assert forked(state), "of the job before it was resumed"
+    monkeypatch.delenv(JOB_LIFE)
     monkeypatch.setenv(JOB_ID, "b-2")
     assert forked(state)
     assert not forked({name: value for name, value in state.items() if name != "job"}), "of an earlier version"
@@ -74,8 +77,8 @@ def test_a_changed_option_counts_and_is_told_and_what_was_learned_stays(
     assert torch.equal(fork.prepared.modules[0].weight, state["models"][0]["weight"])
     assert all("momentum_buffer" in state for state in optimizer.state.values())
     assert capsys.readouterr().err.splitlines() == [
-        "coadapt: goes on with lr 0.01; the job before had 0.1",
-        "coadapt: goes on with momentum 0.5; the job before had 0.9",
+        "coadapt: goes on with lr 0.01; the checkpoint is of 0.1",
+        "coadapt: goes on with momentum 0.5; the checkpoint is of 0.9",
     ]
 
 
@@ -99,13 +102,17 @@ def test_a_changed_learning_rate_goes_on_where_its_schedule_had_come_to() -> Non
     assert fork.prepared.schedulers[0].base_lrs == [0.4]
 
 
-def test_a_fork_of_a_training_that_had_ended_may_go_on() -> None:
+@pytest.mark.parametrize(("by", "over"), [("b-2", False), ("a-1", True)], ids=["a fork", "the job itself"])
+def test_a_fork_of_a_training_that_had_ended_may_go_on(
+    by: str, over: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     source = training()
     source.position.target_reached = source.position.ended = True
     state = source.capture()
+    monkeypatch.setenv(JOB_ID, by)
     fork = training()
     as_fork(state, fork)
-    assert (fork.position.target_reached, fork.position.ended) == (False, False)
+    assert (fork.position.target_reached, fork.position.ended) == (over, over)
 
 
 @pytest.mark.parametrize(
