@@ -87,6 +87,10 @@ def check(spec: Any) -> None:
         raise ValueError(f"script: {NO_PROGRAM}")
     if spec.command and spec.args:
         raise ValueError("args: they are of a script; a command holds its own arguments")
+    if spec.command and not spec.command[0].strip():
+        raise ValueError(f"command: its first word is {spec.command[0]!r}; the program is expected there")
+    if spec.sizes == {}:
+        raise ValueError("sizes: {} names no GPU type; give for example {a100: [1, 2]} or [1, 2]")
     if spec.sizes is not None and not spec.elastic:
         raise ValueError("sizes: a job with elastic: false has one size, resources.gpus")
     if spec.door is Door.NATIVE:
@@ -109,18 +113,19 @@ def check(spec: Any) -> None:
 def _check_native(spec: Any) -> None:
     if spec.command:
         raise ValueError("command: an elastic command names its sizes, as sizes: [1, 2, 4]; else elastic is false")
-    for field in ("processes", "restartable", "progress"):
+    for field in ("processes", "restartable", "grace_s", "progress"):
         if getattr(spec, field) != type(spec).model_fields[field].default:
             raise ValueError(f"{field}: only a job with elastic: false, or with sizes, has it")
 
 
 def _check_training(spec: Any) -> None:
-    usual = TrainingConfig(adaptivity=_ADAPTIVITY[spec.door])
-    for field in TrainingConfig.model_fields:
-        if field not in _OF_ALL_DOORS and getattr(spec.training, field) != getattr(usual, field):
-            value = getattr(spec.training, field)
+    given = spec.training.model_dump(mode="json")
+    usual = TrainingConfig(adaptivity=_ADAPTIVITY[spec.door]).model_dump(mode="json")
+    for field, value in given.items():
+        if field not in _OF_ALL_DOORS and value != usual[field]:
+            what = "it" if isinstance(value, dict) else repr(value)
             raise ValueError(
-                f"training.{field}: {value!r} needs coadapt.prepare, which a {spec.door} job does not call"
+                f"training.{field}: {what} needs coadapt.prepare, which a {spec.door} job does not call"
             )
 
 

@@ -21,7 +21,11 @@ Text = Annotated[str, Field(pattern=r"^[^\x00]*$")]
 Sizes = Annotated[list[Positive], Field(min_length=1)]
 
 # Variables a job may not set: they say who a training process is.
-RESERVED_ENV = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "PYTHONHOME")
+RESERVED_ENV = (
+    *("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "PYTHONHOME"),
+    *("NODE_RANK", "NNODES", "PET_NNODES", "PET_NODE_RANK", "PET_NPROC_PER_NODE", "PET_MASTER_ADDR"),
+    *("PET_MASTER_PORT", "KUBEFLOW_TRAINER_SERVER_URL", "KUBEFLOW_TRAINER_SERVER_TOKEN"),
+)
 
 
 class _Strict(BaseModel):
@@ -100,7 +104,7 @@ class ProgressSource(_Strict):
     """Where a program says how far it is, besides `coadapt.report` and the trainer's own status."""
 
     file: Text | None = None
-    """A file of JSON lines, below the working folder, such as log.jsonl."""
+    """A file of JSON lines in the working folder, such as log.jsonl, or at $COADAPT_OUTPUT_DIR/log.jsonl."""
     pattern: Text | None = None
     """A regular expression for lines of the output, with groups named step, of, epoch, epochs or by a metric."""
     total_steps: Positive | None = None

@@ -74,15 +74,17 @@ class CommandWorker:
 
     def _placed(self, place: Workplace) -> CommandLaunch:
         """Return the launch with what only this machine knows."""
-        command, outputs = self._launch.command, {}
+        command, status_file, outputs = self._launch.command, self._launch.status_file, {}
         if place.outputs is not None:
             outputs = {OUTPUT_DIR: str(place.outputs)}
             command = tuple(with_output_dir(word, str(place.outputs)) for word in command)
+            status_file = with_output_dir(status_file, str(place.outputs))
         given = given_by(self._slot, self._launch.env, first_environment())
         # `python` and `torchrun` are those of the environment that this worker runs in.
         path = os.pathsep.join([os.path.dirname(sys.executable), os.environ.get("PATH", os.defpath)])
         env = {"PATH": path, **self._launch.env, **outputs, **given}
-        return replace(self._launch, command=command, env=env, cwd=place.cwd or self._launch.cwd)
+        cwd = place.cwd or self._launch.cwd
+        return replace(self._launch, command=command, status_file=status_file, env=env, cwd=cwd)
 
     def _package_part(self, offset: int) -> bytes:
         try:
