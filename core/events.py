@@ -17,6 +17,7 @@ class EventKind(Code):
     RELEASED = "released", "workers of the job left GPUs"
     EVICTED = "evicted", "the job left all its GPUs, which go to other jobs"
     LOST = "lost", "a worker, a node or the executor of the job was lost"
+    KILLED = "killed", "processes that did not end by themselves were killed"
     FAILING = "failing", "the script failed and is started again"
     LATE = "late", "the job did not leave GPUs in time, its executor is restarted"
     METRICS = "metrics", "a metric is not kept, or the target was not reported"

@@ -31,6 +31,7 @@ from ..executor.command_job import CommandJob
 from ..executor.commands.reconciler import Rules
 from ..executor.executor_job import ExecutorJob, ExecutorStatus
 from ..executor.light_actor import light
+from ..executor.reconciling.failures import FIXED, POLICY
 from .packages import PackageStore
 from .record import JobRecord
 
@@ -262,7 +263,12 @@ def command_job(job: JobRecord, settings: Settings, packages: PackageStore) -> C
         script=spec.script,
         command=tuple(spec.command or spec.args),
         processes=spec.processes_on_node,
-        rules=Rules(spec.grace_s, retries_errors=errors, retries_losses=losses),
+        rules=Rules(
+            spec.grace_s,
+            retries_errors=errors,
+            retries_losses=losses,
+            why_not=FIXED if spec.restart_policy is None else POLICY,
+        ),
         measured=spec.door is Door.RESTARTING,
         max_failures=spec.max_failures,
         package=str(packages.find(job.package)) if job.package is not None else "",

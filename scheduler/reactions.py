@@ -20,6 +20,7 @@ from ..executor.protocol.job_events import (
     Failing,
     JobFailed,
     JobFinished,
+    Killed,
     ProfileFinished,
     Released,
     Reported,
@@ -71,6 +72,8 @@ def react(job: JobRecord, event: ExecutorEvent, now: float) -> Reaction:
             return Reaction(changed, (_event(changed, EventKind.IDLE, now, idle),) if idle else ())
         case WorkerLost(reason):
             return Reaction(job, (_event(job, EventKind.LOST, now, f"a worker was lost: {reason}"),))
+        case Killed(what):
+            return Reaction(job, (_event(job, EventKind.KILLED, now, what),))
         case Failing():
             return _failing(job, event, now)
         case JobFinished(metrics, target_reached, ended_early):

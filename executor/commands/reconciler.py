@@ -18,6 +18,7 @@ from ..protocol.job_events import (
     Failing,
     JobFailed,
     JobFinished,
+    Killed,
     Released,
     Running,
     WorkerLost,
@@ -61,11 +62,13 @@ class Rules:
     grace_s: seconds from SIGTERM to SIGKILL where the program is to go on later.
     retries_errors: whether an error of the program is tried again, up to max_failures.
     retries_losses: whether it is started again after a worker, node or executor was lost.
+    why_not: why an error is not tried again.
     """
 
     grace_s: float = 30.0
     retries_errors: bool = True
     retries_losses: bool = True
+    why_not: str = POLICY
 
 
 @dataclass
@@ -223,10 +226,11 @@ class CommandReconciler:
         crew.ended.add(event.rank)
         if event.overdue:
             after = f"{self.rules.grace_s:g} s" if self.phase is Phase.STOPPING else f"{ABORT_S:g} s"
-            self._tell(WorkerLost(f"rank {event.rank} went on {after} after SIGTERM and was killed"))
+            self._tell(Killed(f"rank {event.rank} went on {after} after SIGTERM and was killed"))
         elif event.left:
             rest = "1 process" if event.left == 1 else f"{event.left} processes"
-            self._tell(WorkerLost(f"rank {event.rank} left {rest} in the background, which were ended"))
+            were = "was" if event.left == 1 else "were"
+            self._tell(Killed(f"rank {event.rank} ended and left {rest} in the background, which {were} killed"))
         if len(crew.ended) == crew.plan.processes:
             crew.deadline_s = now + EXIT_S
         if self.phase is not Phase.RUNNING:
@@ -263,7 +267,7 @@ class CommandReconciler:
         self.last_error = summary
         why = self.budget.user_error(summary, fault_of(summary, traceback), self.steps)
         if not self.rules.retries_errors:
-            why = why or POLICY
+            why = why or self.rules.why_not
         if why:
             self._give_up(summary, traceback, why, now)
             return

@@ -24,6 +24,7 @@ from contextlib import suppress
 END_WITH_PARENT = 1  # PR_SET_PDEATHSIG
 SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER
 LOOK_S = 0.05  # between looks at what a program has left behind
+LINGER_S = 1.0  # for helpers that end by themselves after it, such as Python's resource tracker
 
 
 def descendants() -> list[int]:
@@ -63,6 +64,7 @@ class Guard:
         self._deadline_s: float | None = None  # of SIGKILL, once the program was told to end
         self._told_rest = self._overdue = self._alone = False
         self._left = 0
+        self._ended_s = float("inf")
         self._waiting = b""
 
     def run(self) -> None:
@@ -105,7 +107,7 @@ class Guard:
             if pid == 0:
                 return
             if pid == self._program:
-                self._code = os.waitstatus_to_exitcode(status)
+                self._code, self._ended_s = os.waitstatus_to_exitcode(status), time.monotonic()
 
     def _act(self, rest: list[int]) -> None:
         """End what is due: all after the grace time, and what the program has left behind after its end."""
@@ -114,8 +116,9 @@ class Guard:
             self._overdue = self._overdue or (late and not self._alone)
             send(descendants(), signal.SIGKILL)
         elif self._code is not None and self._deadline_s is None:
-            self._left = max(self._left, len(rest))
-            send(rest, signal.SIGKILL)
+            if time.monotonic() >= self._ended_s + LINGER_S:
+                self._left = max(self._left, len(rest))
+                send(rest, signal.SIGKILL)
         elif self._code is not None and not self._told_rest:
             # A shell ends without its children, which may want to save as well.
             self._told_rest = True

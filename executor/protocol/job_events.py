@@ -115,6 +115,13 @@ class WorkerLost:
 
 
 @dataclass(frozen=True)
+class Killed:
+    """Report processes of a program that were killed because they did not end by themselves."""
+
+    what: str
+
+
+@dataclass(frozen=True)
 class Failing:
     """Report that the script failed and is restarted: try `tries` of `max_failures` + 1."""
 
@@ -146,5 +153,14 @@ class JobFailed:
 
 
 ExecutorEvent = (
-    ProfileFinished | Running | Released | Reported | Used | WorkerLost | Failing | JobFinished | JobFailed
+    ProfileFinished
+    | Running
+    | Released
+    | Reported
+    | Used
+    | WorkerLost
+    | Killed
+    | Failing
+    | JobFinished
+    | JobFailed
 )

@@ -20,6 +20,7 @@ OUTAGES = 12
 NO_OTHER_END = "no other try can end otherwise"
 SAME_TWICE = "the same error twice, and no progress between"
 POLICY = "its restart_policy allows no other try"
+FIXED = "a program of a fixed size is tried again only with restartable: true"
 _FRAME = re.compile(r'^[ |+-]*File "([^"]+)", line (\d+)', re.MULTILINE)
 _NOT_THE_SCRIPTS = re.compile(
     rf"[/\\](site|dist)-packages[/\\]|[/\\]lib[/\\]python3[^/\\]*[/\\]|^<|^{re.escape(str(Path(__file__).parents[1]))}[/\\]"

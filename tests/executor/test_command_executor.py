@@ -16,6 +16,7 @@ from coadapt.executor.protocol.job_events import (
     Failing,
     JobFailed,
     JobFinished,
+    Killed,
     ProfileFinished,
     Released,
     Reported,
@@ -135,7 +136,7 @@ def test_a_program_that_ignores_sigterm_is_killed_after_its_grace(
     job.wait(Reported)
     (pid,) = job.pids()
     job.assign()
-    assert job.wait(WorkerLost).reason == "rank 0 went on 1 s after SIGTERM and was killed"
+    assert job.wait(Killed).what == "rank 0 went on 1 s after SIGTERM and was killed"
     job.wait(Released, lambda event: event.slots == (a,))
     assert not psutil.pid_exists(pid)
 

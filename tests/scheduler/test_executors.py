@@ -13,6 +13,7 @@ import ray
 from coadapt.core.job import JobSpec, ResourceRequest, RestartPolicy
 from coadapt.core.settings import Settings
 from coadapt.executor.executor_job import ExecutorStatus
+from coadapt.executor.reconciling.failures import POLICY
 from coadapt.scheduler import executors as module
 from coadapt.scheduler.executors import Executors, command_job, executor_job, gpus_per_replica
 from coadapt.scheduler.packages import PackageStore
@@ -238,6 +239,9 @@ def test_an_executor_is_told_what_its_job_is_started_again_after(
     spec = JobSpec.model_validate({"name": "j", "command": ["make"], "elastic": False} | written)
     told = command_job(job(spec=spec), Settings(state_dir=str(tmp_path)), PackageStore(tmp_path))
     assert (told.rules.retries_errors, told.rules.retries_losses) == rules
+    assert (told.rules.why_not == POLICY) == ("restart_policy" in written), (
+        "a user hears only of what is in the file"
+    )
     native = JobSpec(name="j", script="t.py", restart_policy=RestartPolicy.NEVER)
     for spec, policy in ((SPEC, RestartPolicy.ON_FAILURE), (native, RestartPolicy.NEVER)):
         found = executor_job(job(spec=spec), Settings(state_dir=str(tmp_path)), PackageStore(tmp_path), ["t4"])

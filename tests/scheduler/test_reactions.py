@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 from coadapt.core.cluster import Cluster, Node
+from coadapt.core.events import EventKind
 from coadapt.core.job import Phase
 from coadapt.core.reports import MeasuredAt
 from coadapt.core.slot import Slot
@@ -14,6 +15,7 @@ from coadapt.executor.protocol.job_events import (
     Failing,
     JobFailed,
     JobFinished,
+    Killed,
     ProfileFinished,
     Released,
     Reported,
@@ -217,6 +219,14 @@ def test_nothing_wakes_a_job_that_has_ended(phase: Phase) -> None:
         assert react(ended, event, 6.0).job == ended
     assert ended.held == (A,)
     assert react(ended, Released(1, (A,)), 6.0).job.held == ()
+
+
+def test_processes_that_had_to_be_killed_are_told_and_are_no_lost_worker() -> None:
+    (event,) = react(running(A), Killed("rank 0 went on 2 s after SIGTERM and was killed"), 5.0).events
+    assert (event.kind, event.data["text"]) == (
+        EventKind.KILLED,
+        "rank 0 went on 2 s after SIGTERM and was killed",
+    )
 
 
 def test_a_finished_job_keeps_its_last_metrics() -> None:

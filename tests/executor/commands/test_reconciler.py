@@ -15,6 +15,7 @@ from coadapt.executor.protocol.job_events import (
     Failing,
     JobFailed,
     JobFinished,
+    Killed,
     Released,
     Running,
     WorkerLost,
@@ -71,10 +72,10 @@ class Nodes:
     def event(self, worker: str, event: object) -> None:
         self.do(self.machine.event(worker, event, self.now))
 
-    def end(self, worker: str, code: int, summary: str = "", *, overdue: bool = False) -> None:
+    def end(self, worker: str, code: int, summary: str = "", *, overdue: bool = False, left: int = 0) -> None:
         """End all processes of a worker, and then the worker."""
         for rank in self.ranks.pop(worker, []):
-            self.event(worker, Ended(rank, code, summary, overdue=overdue))
+            self.event(worker, Ended(rank, code, summary, overdue=overdue, left=left))
         self.event(worker, Exited(0))
         self.event(worker, Gone())
 
@@ -197,10 +198,20 @@ def test_a_program_that_ignores_sigterm_is_killed_after_its_grace_and_that_is_to
     nodes.assign()
     nodes.go(20)
     nodes.end("w1", -9, overdue=True)
-    (lost,) = nodes.of(WorkerLost)
-    assert lost.reason == "rank 0 went on 20 s after SIGTERM and was killed"
+    (killed,) = nodes.of(Killed)
+    assert killed.what == "rank 0 went on 20 s after SIGTERM and was killed"
+    assert nodes.of(WorkerLost) == []
     assert [event.slots for event in nodes.of(Released)] == [(A,)]
     assert nodes.machine.phase is Phase.IDLE
+
+
+def test_what_a_program_leaves_in_the_background_is_told_and_is_no_loss() -> None:
+    nodes = Nodes()
+    nodes.assign(A)
+    nodes.end("w1", 0, left=2)
+    (killed,) = nodes.of(Killed)
+    assert killed.what == "rank 0 ended and left 2 processes in the background, which were killed"
+    assert len(nodes.of(JobFinished)) == 1
 
 
 def test_a_worker_that_does_not_even_answer_is_killed_after_that() -> None:

@@ -86,6 +86,12 @@ def test_what_a_program_leaves_in_the_background_is_ended_and_counted() -> None:
     assert running("86411") == []
 
 
+def test_helpers_that_end_by_themselves_soon_after_the_program_are_not_called_left_behind() -> None:
+    lock = "import multiprocessing as mp\nmp.get_context('spawn').Lock()\n"  # it starts a resource tracker
+    program, _, _ = started(sys.executable, "-c", lock + "import os\nos._exit(0)")
+    assert program.wait() == HowItEnded(0)
+
+
 @pytest.mark.parametrize("children", [False, True], ids=["alone", "with its children"])
 def test_processes_end_with_a_worker_that_is_killed(children: bool) -> None:
     worker = """
