@@ -10,7 +10,9 @@ import torch
 from coadapt.executor.processes.replica import free_port, shard_environment
 from coadapt.executor.protocol.messages import Ready
 from coadapt.executor.rehearsal.group import Member
+from torch.distributed import TCPStore
 
+from tests.support.elastic_runs import torchrun_environment
 from tests.support.warm_group import WarmGroup
 from tests.support.warm_python import Script, run_together
 
@@ -37,6 +39,13 @@ class ShardedGroup(WarmGroup):
     def join_replicas(self, replicas: Sequence[Sequence[Member]], **how: Any) -> int:
         """Make whole replicas the next group."""
         return self.join([member for replica in replicas for member in replica], **how)
+
+
+def run_torchrun(out: Path, processes: int) -> None:
+    """Run the script in processes such as torchrun starts; 0: by itself."""
+    store = TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+    ranks = [torchrun_environment(rank, processes, store.port) for rank in range(processes)]
+    run_together([Script(SCRIPT, [f"--out={out}"], env) for env in ranks or [{}]])
 
 
 def run_plain(folder: Path, *args: str) -> dict[str, torch.Tensor]:

@@ -9,7 +9,10 @@ import time
 from pathlib import Path
 
 import torch
+import torch.distributed as dist
 from torch import nn
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
 from torch.utils.data import DataLoader, Dataset
 from torch.utils.data.distributed import DistributedSampler
 
@@ -26,6 +29,10 @@ parser.add_argument("--pause", type=float, default=0.0)
 parser.add_argument("--plain", action="store_true")
 parser.add_argument("--whole", action="store_true", help="with Coadapt, and without shards")
 parser.add_argument("--clip", action="store_true")
+parser.add_argument("--accumulate", type=int, default=1, help="batches to a step of the script")
+parser.add_argument("--evaluate", action="store_true", help="look at the loss of all data after each epoch")
+parser.add_argument("--schedule", action="store_true")
+parser.add_argument("--tensor-parallel", type=int, default=1, help="processes that hold a layer together")
 parser.add_argument("--default-mesh", action="store_true", help="call fully_shard(model) as under torchrun")
 args = parser.parse_args()
 ME = os.environ.get("COADAPT_MEMBER", os.environ.get("RANK", "0"))
@@ -83,6 +90,14 @@ if not (args.plain or args.whole):
     from torch.distributed.fsdp import fully_shard
 
     mesh = None if args.default_mesh else coadapt.shard_mesh()
+    if args.tensor_parallel > 1:
+        coadapt.shard_mesh()
+        shape = dist.get_world_size() // args.tensor_parallel, args.tensor_parallel
+        whole_mesh = init_device_mesh("cpu", shape, mesh_dim_names=("data", "tensor"))
+        mesh = whole_mesh["data"]
+        for block in model.blocks:
+            plan = {"feed.0": ColwiseParallel(), "feed.2": RowwiseParallel()}
+            parallelize_module(block, whole_mesh["tensor"], plan)
     for block in model.blocks:
         fully_shard(block, mesh=mesh)
     fully_shard(model, mesh=mesh)
@@ -91,6 +106,7 @@ optimizer = (
     if args.optimizer == "sgd"
     else torch.optim.Adam(model.parameters(), lr=args.lr / 10)
 )
+scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 1 / (1 + 0.05 * step))
 data = Sentences()
 if args.plain:
     order = DistributedSampler(data, 1, 0)
@@ -100,22 +116,30 @@ else:
     import coadapt
 
     loader = DataLoader(data, args.batch_size, shuffle=True)
-    model, optimizer, loader = coadapt.prepare(model, optimizer, loader)
+    model, optimizer, loader, scheduler = coadapt.prepare(model, optimizer, loader, scheduler)
     epochs = coadapt.epochs
 
 log = open(args.out / f"seen-{ME}.txt", "a", buffering=1)  # noqa: SIM115
+batches = 0
 for epoch in epochs(args.epochs):
     if args.plain:
         order.set_epoch(epoch)
     for index, x, y in loader:
         log.write(f"{epoch} {' '.join(map(str, index.tolist()))}\n")  # before peers can have its gradients
-        optimizer.zero_grad()
         loss = nn.functional.cross_entropy(model(x), y)
-        loss.backward()
-        if args.clip:
-            nn.utils.clip_grad_norm_(model.parameters(), 0.5)
-        optimizer.step()
+        (loss / args.accumulate).backward()
+        batches += 1
+        if batches % args.accumulate == 0:
+            if args.clip:
+                norm = nn.utils.clip_grad_norm_(model.parameters(), 0.5)
+            optimizer.step()
+            if args.schedule:
+                scheduler.step()
+            optimizer.zero_grad()
         time.sleep(args.pause)
+    if args.evaluate:
+        with torch.no_grad():
+            print("loss of all", nn.functional.cross_entropy(model(data.x), data.y).item(), flush=True)
     if not args.plain:
         coadapt.report(loss=loss.item())
 

@@ -28,6 +28,7 @@ class Bucket:
     flat: Tensor
     views: list[Tensor]
     gradients: Tensor  # `flat` without words
+    holders: int = 1  # processes of a replica that hold these same parts of parameters
     waiting: int = 0  # gradients still to come
     work: Any = None
     scale: Tensor | None = None
@@ -36,13 +37,21 @@ class Bucket:
 class Layout:
     """The buckets of a set of parameters, last parameters first, since backward is likely to reach them first."""
 
-    def __init__(self, numbers: Iterable[int], parameters: Sequence[Tensor], device: torch.device) -> None:
+    def __init__(
+        self,
+        numbers: Iterable[int],
+        parameters: Sequence[Tensor],
+        device: torch.device,
+        holders: Sequence[int] | None = None,
+    ) -> None:
+        """Lay parameters out. `holders`: how many processes of a replica hold each of them; by default one."""
         self.numbers = sorted(numbers, reverse=True)
         self.bucket_of: dict[int, int] = {}
         self.buckets: list[Bucket] = []
         self.overlaps = True  # whether buckets may leave while backward runs
-        for place, members in enumerate(_bundles(self.numbers, parameters)):
+        for place, members in enumerate(_bundles(self.numbers, parameters, holders)):
             self.buckets.append(_bucket(members, parameters))
+            self.buckets[-1].holders = holders[members[0]] if holders is not None else 1
             self.bucket_of.update(dict.fromkeys(members, place))
         last = self.buckets[-1].flat if self.buckets else None
         if last is None or last.dtype is not torch.float32 or last.device != device:
@@ -79,11 +88,14 @@ def _bucket(members: list[int], parameters: Sequence[Tensor]) -> Bucket:
     return Bucket(members, flat, views, gradients)
 
 
-def _bundles(numbers: Sequence[int], parameters: Sequence[Tensor]) -> Iterator[list[int]]:
+def _bundles(
+    numbers: Sequence[int], parameters: Sequence[Tensor], holders: Sequence[int] | None
+) -> Iterator[list[int]]:
     """Yield numbers of parameters of one device and type together, up to a bucket's size."""
-    kinds: dict[tuple[torch.device, torch.dtype], list[int]] = {}
+    kinds: dict[tuple[torch.device, torch.dtype, int], list[int]] = {}
     for i in numbers:
-        kinds.setdefault((parameters[i].device, parameters[i].dtype), []).append(i)
+        held = holders[i] if holders is not None else 1
+        kinds.setdefault((parameters[i].device, parameters[i].dtype, held), []).append(i)
     for alike in kinds.values():
         bundle: list[int] = []
         size, limit = 0, FIRST_BUCKET_BYTES

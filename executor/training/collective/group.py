@@ -231,6 +231,27 @@ class Group:
         """The number of processes of a replica."""
         return self.shards.count if self.shards is not None else 1
 
+    @property
+    def copies(self) -> int:
+        """The number of processes of a replica that compute the same samples together."""
+        return self.shards.copies if self.shards is not None else 1
+
+    @property
+    def data_width(self) -> int:
+        """The number of parts that a batch is divided into in each pass."""
+        return self.world_size // self.copies
+
+    @property
+    def data_rank(self) -> int:
+        """This rank's place among the parts of a batch; copies of all parts come after them.
+
+        A replica of several processes has the samples of one that is a single process.
+        """
+        if self.shards is None:
+            return self.rank
+        replica = self.rank // self.processes
+        return (self.shards.copy * (self.processes // self.copies) + self.shards.part) * self.replicas + replica
+
     def over_replica(self, values: Tensor) -> Tensor:
         """Add up values over the processes of this replica, in place; all of them call this."""
         return self.shards.total(values) if self.shards is not None else values

@@ -68,7 +68,7 @@ class IndexedSource:
         if order.differs:
             raise OrderDiffers(type(self._loader.sampler).__name__)
         # The inner loader draws its workers' seeds from here, so the user's random numbers stay untouched.
-        self._generator.manual_seed(hash((seed, place.loop, start, rank)) & (2**63 - 1))
+        self._generator.manual_seed(hash((seed, place.loop, start, rank % split.replicas)) & (2**63 - 1))
 
         def cut() -> Iterator[tuple[int, Any]]:
             return self._items(order, start, group) if by_item else self._cut(order, start, split, group)

@@ -21,6 +21,7 @@ class Split:
     merged: steps that the script asks for to one that is made.
     least: a part has at least so many samples where the batch has them. So a normalisation over the batch stays
     what it is.
+    copies: ranks that compute the same, as by tensor parallelism; rank = copy x replicas + replica.
     """
 
     replicas: int
@@ -28,6 +29,7 @@ class Split:
     passes: int = 1
     merged: int = 1
     least: int = 1
+    copies: int = 1
 
     @classmethod
     def of(
@@ -76,6 +78,7 @@ class Split:
     def parts(self, samples: int, rank: int) -> list[Part]:
         """Return the parts of a rank, one per pass, of a batch of `samples`."""
         passes, count = self.passes_for(samples), self.part_count(samples)
+        copy, replica = divmod(rank, self.replicas)
         slots = self.replicas * passes
         each, more = divmod(samples, count)
         return [
@@ -83,10 +86,10 @@ class Split:
                 index=(index := slot % count),
                 count=count,
                 samples=each + (index < more),
-                copies=-(-(slots - index) // count),
-                counts=slot < count,
+                copies=-(-(slots - index) // count) * self.copies,
+                counts=slot < count and not copy,
             )
-            for slot in range(rank, slots, self.replicas)
+            for slot in range(replica, slots, self.replicas)
         ]
 
     def local_samples(self, samples: int, rank: int) -> int:

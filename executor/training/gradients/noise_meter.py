@@ -116,24 +116,25 @@ class NoiseMeter:
 
     def of_group(
         self,
-        flats: Sequence[tuple[Tensor, Tensor | None]],
+        flats: Sequence[tuple[Tensor, Tensor | None, int]],
         norms: Any,
         size: float,
         over_replica: Callable[[Tensor], Tensor],
     ) -> None:
         """Take in the combined gradients and all replicas' norms. A summed loss adds up `size` samples.
 
-        `over_replica` adds up over the processes of a replica, each of which has its own shards.
+        `over_replica` adds up over the processes of a replica, each of which has its own shards; so many of them
+        hold the same ones as the last number of each flat says.
         """
         step, self._step = self._step, None
         if step is None or not flats:
             return
         if step.parts > 1:
             step.norms = norms
-            sqnorm = over_replica(total([flat_sqnorm(flat, scale) for flat, scale in flats]))
+            sqnorm = over_replica(total([flat_sqnorm(flat, scale) / held for flat, scale, held in flats]))
             step.mean_sqnorm = sqnorm / size**2
         else:  # one replica, whose processes hold shards
-            self._compare_with_last([(flat / size if size != 1 else flat, scale) for flat, scale in flats], step)
+            self._compare_with_last([(flat / (size * held**0.5), scale) for flat, scale, held in flats], step)
             if step.consecutive is not None:
                 over_replica(step.consecutive)
         self._done = step

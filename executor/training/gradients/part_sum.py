@@ -110,9 +110,9 @@ class PartSum:
         if group.shards is not None and self._meter.measures:
             self._norm_factor(plan)  # all processes of the replica are here
         found = self._reduction.sum(ordinal, weight, stale, plan.per_step)
-        if found is not None and plan.copies == 1:
+        if found is not None and plan.copies == group.copies:
             layout, norms = found
-            flats = [(bucket.gradients, bucket.scale) for bucket in layout.buckets if bucket.numbers]
+            flats = [(one.gradients, one.scale, one.holders) for one in layout.buckets if one.numbers]
             self._meter.of_group(flats, norms, self._mean_divisor(plan), group.over_replica)
         else:
             self._meter.drop()
@@ -138,7 +138,8 @@ class PartSum:
         if self._factor is None:
             mine = torch.tensor([float(samples), float(divided_by)], dtype=torch.float64)
             of_replica, divided = group.over_replica(mine).tolist()
-            self._factor = of_replica / divided**2 if divided else 0.0
+            # Copies of a part have a share of it each, and only one of them adds to the gradient.
+            self._factor = group.copies * of_replica / divided**2 if divided else 0.0
         return float(self._factor)
 
     def _mean_divisor(self, plan: PartPlan) -> float:

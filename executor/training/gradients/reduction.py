@@ -29,7 +29,7 @@ from ..collective.buckets import (
 )
 from ..collective.group import Group, GroupBroken
 from ..losses.loss_weights import Again
-from ..sharding.local import like, local, locals_of
+from ..sharding.local import holders, like, local, locals_of
 from .noise_meter import NoiseMeter
 from .parameter_list import ParameterList
 from .weighting import to_one
@@ -138,7 +138,7 @@ class Reduction:
         if came:
             torch._foreach_copy_([view for view, _ in came], [local(gradient) for _, gradient in came])
         if members and self._meter.measures and self._norm_factor is not None:
-            factor = self._norm_factor()
+            factor = self._norm_factor() / bucket.holders
             bucket.scale = self._meter.flat_part(bucket.gradients, members, bucket.views, factor)
         if self._sending:
             for i, view in zip(bucket.numbers, bucket.views, strict=True):
@@ -192,11 +192,11 @@ class Reduction:
         if words[STALE]:
             raise Again
         reached = self._reached_by_any(reached, group) if words[EXTRA] or words[MISSING] else reached
-        self._take(layout, reached, words[WEIGHT] / per_step)
+        self._take(layout, reached, words[WEIGHT] / per_step / group.copies)
         beyond = reached - set(layout.numbers)
         if not beyond:
             return layout, words[NORM]
-        self._sum_beyond(beyond, words[WEIGHT] / per_step, group)
+        self._sum_beyond(beyond, words[WEIGHT] / per_step / group.copies, group)
         self._expected[ordinal] = self._layout_of(reached | set(layout.numbers), group)
         return None
 
@@ -217,8 +217,13 @@ class Reduction:
             while len(self._layouts) >= MOST_LAYOUTS:
                 gone = self._layouts.pop(next(iter(self._layouts)))
                 self._expected = {n: layout for n, layout in self._expected.items() if layout is not gone}
-            self._layouts[key] = Layout(key, locals_of(self._parameters.all), group.device)
+            self._layouts[key] = self._new_layout(key, group)
         return self._layouts[key]
+
+    def _new_layout(self, numbers: Iterable[int], group: Group) -> Layout:
+        every, shards = self._parameters.all, group.shards
+        held = None if shards is None else [holders(parameter, shards.count) for parameter in every]
+        return Layout(numbers, locals_of(every), group.device, held)
 
     def _exchange(self, layout: Layout, group: Group) -> list[float]:
         """Send the last bucket, wait for all, and read the words."""
@@ -262,7 +267,7 @@ class Reduction:
     def _sum_beyond(self, numbers: set[int], weight: float, group: Group) -> None:
         """Sum the gradients of parameters that nobody expected to be reached; they are not measured."""
         self._norm_factor = None
-        layout = Layout(numbers, locals_of(self._parameters.all), group.device)
+        layout = self._new_layout(numbers, group)
         self._sent = 0
         while self._sent < len(layout.buckets):
             self._send(layout)

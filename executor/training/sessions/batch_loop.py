@@ -183,14 +183,16 @@ class BatchLoop:
         place = Place(position.epoch, position.loop, position.batch, position.offset)
         self.loop.read_by = split = self.scale.split
         try:
-            return self.source.begin(place, split, peers.rank, peers.group)
+            return self.source.begin(place, split, peers.data_rank, peers.group)
         except OrderDiffers as differs:
             peers.tell(
                 f"{differs} gives another order of samples after a restart than before; this epoch begins anew"
             )
             position.batch = position.offset = 0
             self.source.load_state_dict({})
-            return self.source.begin(replace(place, batch=0, offset=0), self.scale.split, peers.rank, peers.group)
+            return self.source.begin(
+                replace(place, batch=0, offset=0), self.scale.split, peers.data_rank, peers.group
+            )
 
     # --- ends -----------------------------------------------------------------------------------------------
 

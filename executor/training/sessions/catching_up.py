@@ -59,7 +59,7 @@ class CatchingUp:
         """Begin the script's loop: the script has set itself up, and may have changed what it has taken over."""
         self._began = True
         if self.state.taken is not None:
-            self.state.put_back(self.state.taken, self.peers.rank)
+            self.state.put_back(self.state.taken, self.peers.seed_rank)
         self.variables.begin()
 
     def begin_pass(self) -> bool:
@@ -77,7 +77,7 @@ class CatchingUp:
         """Put everything in place for the batch that comes next."""
         taken, self.state.taken = self.state.taken, None
         if taken is not None and taken["variables"]["in_pass"]:
-            self.state.put_back(taken, self.peers.rank)
+            self.state.put_back(taken, self.peers.seed_rank)
         here = self.loop.position.epoch, self.loop.position.loop
         if here != self._here:
             self._here = here

@@ -34,7 +34,7 @@ from ..gradients.noise_meter import NoiseMeter
 from ..gradients.step_timer import StepTimer
 from ..gradients.stepping import ScaledOptimizers, adapt_scaler, adapt_scheduler
 from ..losses.loss_kind import Kind, as_weight
-from ..sharding.models import add_up_gradients
+from ..sharding.models import add_up_gradients, take_place
 from ..state.beside import Beside
 from ..state.prepared import Prepared, rest_ddp
 from ..state.training_state import Position, TrainingState
@@ -68,7 +68,9 @@ class GroupSession(LoopEvents):
         self.config = config
         self.prepared = prepared
         self.device = prepared.device
-        add_up_gradients(prepared.modules if prepared.shards is not None else [])
+        if prepared.shards is not None:
+            take_place(prepared.modules, prepared.shards)
+            add_up_gradients(prepared.modules)
         self.script_seed = torch.initial_seed() % 2**62  # rank 0's counts, also for those that come later
         self.metrics = Metrics()
         self.peers = Peers()

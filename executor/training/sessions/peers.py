@@ -36,6 +36,20 @@ class Peers:
         return self.group.processes if self.group is not None else 1
 
     @property
+    def data_width(self) -> int:
+        """The number of parts that a batch is divided into in each pass."""
+        return self.group.data_width if self.group is not None else 1
+
+    @property
+    def data_rank(self) -> int:
+        return self.group.data_rank if self.group is not None else 0
+
+    @property
+    def seed_rank(self) -> int:
+        """The rank by which random numbers differ: the same for processes that compute the same samples."""
+        return self.data_rank % self.data_width
+
+    @property
     def saves(self) -> bool:
         """Whether this process has part in saving: it is of replica 0, all of whose processes have."""
         return self.rank < self.processes

@@ -98,7 +98,7 @@ class StateHandover:
         why = ""
         if not here:
             try:
-                self.catching_up.take_over(state, group.rank)
+                self.catching_up.take_over(state, group.data_rank % group.data_width)
                 self.catching_up.of_peers = True
             except ValueError as error:
                 why = str(error)
@@ -123,7 +123,7 @@ class StateHandover:
         else:
             state = self._sent(group, 0)
         if state is not None and restored:
-            self.catching_up.take_over(state, group.rank)
+            self.catching_up.take_over(state, group.data_rank % group.data_width)
         elif state is not None and group.rank != 0:
-            self.state.apply(state, group.rank)
+            self.state.apply(state, group.data_rank % group.data_width)
         return "checkpoint" if restored else "fresh"

@@ -41,10 +41,11 @@ class StepScale:
         """The split by which a batch is divided now."""
         position, weights, loop = self._position, self._weights, self._loop
         whole, undivided = weights.whole or weights.trial, weights.undivided or loop.by_next
-        world_size = self._peers.world_size
+        width, copies = self._peers.data_width, self._peers.world_size // self._peers.data_width
         of = (
             self.plan,
-            world_size,
+            width,
+            copies,
             self._peers.processes,
             position.per_step,
             position.whole,
@@ -56,7 +57,7 @@ class StepScale:
             self._split_of = of
             split = Split.of(
                 self._plan_of_ranks(),
-                world_size,
+                width,
                 self.script_batch,
                 per_step=position.per_step,
                 fused=not position.whole,
@@ -64,12 +65,12 @@ class StepScale:
                 single=loop.one_pass,
             )
             least = split.unit if whole else min(self.least_local_bsz, split.local_bsz)
-            self._split = replace(split, least=least)
+            self._split = replace(split, least=least, copies=copies)
         return self._split
 
     def _plan_of_ranks(self) -> BatchPlan:
         """Return the plan for ranks, each of which takes a part of its replica's local batch."""
-        plan, processes = self.plan, self._peers.processes
+        plan, processes = self.plan, self._peers.data_width // self._peers.replicas
         if processes == 1:
             return plan
         total = plan.batch_size or self._peers.replicas * plan.local_bsz * (plan.accumulation + 1)

@@ -50,10 +50,10 @@ class TorchrunSession(GroupSession):
         trained = prepared.parameters() if shards is None else []
         tensors: list[Tensor] = [*trained, *prepared.buffers()]
         group.broadcast_tensors(tensors, 0)
-        if self.rank:
-            diversify(torch.initial_seed(), self.rank)
+        if self.peers.seed_rank:
+            diversify(torch.initial_seed(), self.peers.seed_rank)
         script_batch = self.scale.script_batch
-        self.scale.plan = BatchPlan(-(-script_batch // world), 0, script_batch)
+        self.scale.plan = BatchPlan(-(-script_batch // group.replicas), 0, script_batch)
         self.gradients.attach(group)
 
     def open_unit(self, unit: Unit) -> None:

@@ -36,11 +36,30 @@ def check_sharded(modules: Sequence[nn.Module], shards: Shards | None) -> None:
             raise ValueError(
                 f"prepare: {name} is not sharded, while {first[0]} is; call fully_shard on the whole model, too"
             )
-        if (size := parameter.device_mesh.size()) != shards.count:
+        if shards.count % (size := parameter.device_mesh.size()):
             raise ValueError(
-                f"prepare: {name} is sharded over {size} processes, and a replica has {shards.count}; use "
-                "fully_shard(model), or mesh=coadapt.shard_mesh()"
+                f"prepare: {name} is sharded over {size} processes, which do not divide the {shards.count} of a "
+                "replica; use fully_shard(model), or mesh=coadapt.shard_mesh()"
             )
+
+
+def take_place(modules: Sequence[nn.Module], shards: Shards) -> None:
+    """Let a process know its part of a batch, which is its place on the mesh over which FSDP averages gradients.
+
+    Raises ValueError where models are sharded, and not by `fully_shard`.
+    """
+    groups = [
+        group
+        for module in modules
+        for child in module.modules()
+        if isinstance(child, FSDPModule)
+        for group in child._get_fsdp_state()._fsdp_param_groups
+    ]
+    if not groups:
+        raise ValueError("prepare: the model is sharded, but not by fully_shard; call that on it, too")
+    mesh = groups[0].mesh_info.mesh
+    place = mesh.mesh.flatten().tolist().index(shards.index)
+    shards.take_place(place, mesh.size())
 
 
 def add_up_gradients(modules: Sequence[nn.Module]) -> None:

@@ -26,10 +26,20 @@ class ReplicaLost(BaseException):
 
 
 class Shards:
-    """This process's place, `index`, among the `count` processes of its replica."""
+    """This process's place, `index`, among the `count` processes of its replica.
+
+    copies: processes that compute the same samples together, as those of tensor parallelism do.
+    copy: this one's number among them. part: of which samples of its replica's it has.
+    """
 
     def __init__(self, index: int, count: int) -> None:
         self.index, self.count = index, count
+        self.copies, self.copy, self.part = 1, 0, index
+
+    def take_place(self, part: int, parts: int) -> None:
+        """Note which of a replica's `parts` of a batch this process has; all processes call this."""
+        same = [other for other, (one,) in enumerate(self.told_by_all([part])) if one == part]
+        self.copies, self.copy, self.part = self.count // parts, same.index(self.index), part
 
     def all_say(self, mine: bool) -> bool:
         """Return whether all processes of the replica say so; every one of them calls this. Raises ReplicaLost."""

@@ -5,10 +5,12 @@ from pathlib import Path
 
 import pytest
 import torch
+from coadapt.core.reports import Report
 from coadapt.core.training_config import CheckpointConfig, TrainingConfig
-from coadapt.executor.protocol.messages import Broken, Joined
+from coadapt.executor.protocol.messages import Broken, Crashed, Joined
+from coadapt.executor.rehearsal.group import Member
 
-from tests.support.sharded_runs import SCRIPT, ShardedGroup, run_plain
+from tests.support.sharded_runs import SCRIPT, ShardedGroup, run_plain, run_torchrun
 
 SAMPLES = 96
 QUICK = TrainingConfig(report_interval_s=0.05, checkpoint=CheckpointConfig(at_epoch_end=False))
@@ -16,6 +18,14 @@ QUICK = TrainingConfig(report_interval_s=0.05, checkpoint=CheckpointConfig(at_ep
 
 def job(tmp_path: Path, *args: str, processes: int = 2) -> ShardedGroup:
     return ShardedGroup(SCRIPT, tmp_path, QUICK, args=[f"--out={tmp_path}", *args], processes=processes)
+
+
+def noise_of(member: Member) -> tuple[float, float]:
+    """Return the squared norm of the gradient and its variance, as they were reported last."""
+    report = member.all(Report)[-1]
+    assert report.grad_sqr is not None
+    assert report.grad_var is not None
+    return report.grad_sqr, report.grad_var
 
 
 def assert_every_sample_once(out: Path, epochs: int) -> None:
@@ -94,3 +104,91 @@ def test_a_checkpoint_fits_replicas_of_other_numbers_of_processes(tmp_path: Path
         training.finish()
     assert_every_sample_once(tmp_path, 4)
     assert_same_model(tmp_path, plain)
+
+
+def test_what_scripts_do_beside_a_step_works_with_shards(tmp_path: Path) -> None:
+    args = ["--epochs=4", "--accumulate=2", "--evaluate", "--schedule", "--clip"]
+    plain = run_plain(tmp_path / "plain", *args)
+    with job(tmp_path, *args, "--pause=0.01", "--default-mesh") as training:
+        a, b = (training.start_replica() for _ in range(2))
+        training.join_replicas([a, b])
+        a[0].reached(5)
+        training.join_replicas([b])
+        training.finish()
+    assert_every_sample_once(tmp_path, 4)
+    assert_same_model(tmp_path, plain)
+
+
+@pytest.mark.parametrize("replicas", [1, 2])
+@pytest.mark.parametrize("optimizer", ["sgd", "adam"])
+def test_the_noise_of_sharded_gradients_is_that_of_whole_ones(
+    tmp_path: Path, optimizer: str, replicas: int
+) -> None:
+    args = ["--epochs=4", f"--optimizer={optimizer}"]
+    (tmp_path / "whole").mkdir()
+    with job(tmp_path / "whole", *args, "--whole") as whole:
+        members = whole.start(replicas)
+        whole.join(members)
+        whole.finish()
+        expected = noise_of(members[0])
+    with job(tmp_path, *args) as training:
+        several = [training.start_replica() for _ in range(replicas)]
+        training.join_replicas(several)
+        training.finish()
+        assert noise_of(several[0][0]) == pytest.approx(expected, rel=0.02)
+
+
+def test_processes_of_tensor_parallelism_compute_the_same_samples(tmp_path: Path) -> None:
+    args = ["--epochs=3", "--optimizer=adam"]
+    plain = run_plain(tmp_path / "plain", *args)
+    with job(tmp_path, *args, "--tensor-parallel=2", "--pause=0.01", processes=4) as training:
+        a, b = (training.start_replica() for _ in range(2))
+        training.join_replicas([a])
+        a[0].reached(5)
+        training.join_replicas([a, b])
+        a[0].reached(12)
+        training.join_replicas([b])
+        training.finish()
+    assert_same_model(tmp_path, plain)
+
+
+def test_a_sharded_model_trains_under_torchrun_and_by_itself_as_it_does_alone(tmp_path: Path) -> None:
+    plain = run_plain(tmp_path / "plain")
+    for processes in (0, 3):
+        out = tmp_path / str(processes)
+        out.mkdir()
+        run_torchrun(out, processes)
+        assert_every_sample_once(out, 3)
+        assert_same_model(out, plain)
+
+
+@pytest.mark.parametrize(
+    ("shards", "args", "sentence"),
+    [
+        (
+            0,
+            [],
+            "prepare: embed.weight is sharded (fully_shard), but the job's replicas are one process each; set "
+            "resources.gpus_per_replica to the GPUs of a replica, and resources.processes_per_replica: gpu",
+        ),
+        (
+            2,
+            ["--whole"],
+            "prepare: the model is not sharded, but the job's replicas are 2 processes; call fully_shard(model) "
+            "before prepare, or leave out resources.processes_per_replica",
+        ),
+    ],
+)
+def test_a_model_that_does_not_fit_its_job_file_is_one_sentence(
+    tmp_path: Path, shards: int, args: list[str], sentence: str
+) -> None:
+    with job(tmp_path, *args) as training:
+        members = training.start_replica(shards, ready=False) if shards else training.start(ready=False)
+        assert members[0].wait(Crashed).summary == f"ValueError: {sentence}"
+
+
+def test_ranks_that_are_no_whole_replicas_are_one_sentence(tmp_path: Path) -> None:
+    with job(tmp_path) as training:
+        (a, b), (c, _) = training.start_replica(), training.start_replica()
+        training.join([a, b, c], wait=False)
+        assert "cannot be shard" in a.wait(Crashed).summary
