@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
+from coadapt.core.errors import JobStateError
+from coadapt.executor.training.state.checkpoint import CheckpointStore
 from coadapt.policies.catalogue import make_policy
 from coadapt.scheduler.clock import SystemClock
+from coadapt.scheduler.forks import Forks
 from coadapt.scheduler.service import SchedulerService
 from coadapt.scheduler.store import Store
 
-from tests.support.cycles import World
+from tests.support.cycles import RUNS, World
 
 
 def failing() -> None:
@@ -46,3 +52,55 @@ def test_no_job_is_said_to_lack_a_gpu_type_before_the_nodes_are_known(tmp_path: 
     found = service.explain(row["id"])
     assert (row["wait_reason"], found["reason"]) == ("next_round", "next_round")
     assert found["lines"] == ["a-1 is waiting: it takes part in the next round"]
+
+
+def serving(world: World) -> SchedulerService:
+    """Return a service around a world's cycle, whose copies are made at once."""
+    service = SchedulerService.__new__(SchedulerService)
+    service._store, service._cycle, service._settings = world.store, world.cycle, world.settings
+    at_once: Any = SimpleNamespace(submit=lambda work, *args: work(*args))
+    service._forks = Forks(world.store, world.cycle.do, world.settings, at_once)
+    return service
+
+
+def test_a_repeated_fork_makes_no_second_job_even_if_the_checkpoint_is_gone_by_then(tmp_path: Path) -> None:
+    world = World(tmp_path, "1x t4:4")
+    world.play(RUNS)
+    service, folder = serving(world), world.settings.checkpoint_url("a-1", None)
+    CheckpointStore(folder).save({"made": 5}, 5)
+    assert service.fork("a-1", None, "key", {}) == "a-2"
+    shutil.rmtree(folder)
+    assert service.fork("a-1", None, "key", {}) == "a-2"
+    assert list(world.store.jobs) == ["a-1", "a-2"]
+    with pytest.raises(JobStateError, match=r"^a-1 has no checkpoint yet"):
+        service.fork("a-1", None, "another key", {})
+
+
+def test_a_fork_takes_what_was_changed_and_the_rest_of_its_source(tmp_path: Path) -> None:
+    world = World(tmp_path, "1x t4:4")
+    world.play(RUNS)
+    service = serving(world)
+    CheckpointStore(world.settings.checkpoint_url("a-1", None)).save({"made": 5}, 5)
+    source = world.job("a")
+    same = world.store.get(service.fork("a-1", 5, "1", {"name": "again"}))
+    assert (same.spec.name, same.spec.script, same.script_key) == ("again", source.spec.script, source.script_key)
+    spec = source.spec.model_copy(update={"name": "other", "script": "new.py"})
+    told = {"spec": spec.model_dump_json(), "package": "p2", "script_key": "s2"}
+    other = world.store.get(service.fork("a-1", None, "2", told))
+    assert (other.id, other.spec.script, other.package, other.script_key) == ("other-3", "new.py", "p2", "s2")
+    assert other.origin is not None
+    assert (other.origin.steps, other.origin.copied) == (5, True)
+
+
+def test_a_verb_is_done_once_for_its_key_and_a_changed_file_is_taken(tmp_path: Path) -> None:
+    world = World(tmp_path, "1x t4:4")
+    world.play(RUNS)
+    service = serving(world)
+    assert [service.change("a-1", "pause", key) for key in ("1", "1", "2")] == [True, True, False]
+    world.play("left a\ncancel a\ngo\n? a retired")
+    spec = world.job("a").spec.model_copy(update={"args": ["--lr", "1"]})
+    for _ in range(2):
+        assert service.resume_changed("a-1", spec.model_dump_json(), "p2", "s2", "3")
+    assert (world.job("a").spec.args, world.job("a").package, world.job("a").life) == (["--lr", "1"], "p2", 1)
+    with pytest.raises(KeyError, match="no job b-9"):
+        service.change("b-9", "resume", "4")
