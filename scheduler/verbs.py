@@ -123,9 +123,10 @@ def _again(job: JobRecord, kind: EventKind, text: str, now: float) -> Reaction:
     """
     native = job.spec.door is Door.NATIVE
     how = "it goes on from its last checkpoint, or from the start without one" if native else "it starts again"
+    reason = "" if job.retired else "waiting until its last processes have left their GPUs"
     changed = replace(
         job,
-        state=replace(advance(job.state, Phase.SUBMITTED, now), failures=0),
+        state=replace(advance(job.state, Phase.SUBMITTED, now, reason), failures=0),
         retired=False,
         life=job.life + job.retired,
         renews=not job.retired,

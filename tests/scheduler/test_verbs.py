@@ -168,6 +168,7 @@ STORIES = {
         cancel a
         resume a
         ? a submitted
+        ? a because waiting until its last processes have left their GPUs
         go
         ? sent cancel a
         ? a held 2
