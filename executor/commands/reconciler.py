@@ -119,6 +119,7 @@ class CommandReconciler:
         self._to_end = 0  # processes of this generation that have not ended with status 0
         self._begun_s: float | None = None  # of this generation
         self._steps_before = 0  # reported until this generation began
+        self._long_runs = 0  # that ended with an error
         self._stopped_s: float | None = None  # when processes were last told to end, or did
         self._recovered = self._retried = False
         self._not_before_s = 0.0
@@ -265,7 +266,8 @@ class CommandReconciler:
     def _failed(self, summary: str, traceback: str, now: float) -> None:
         """Try the program again after a while, or give the job up."""
         self.last_error = summary
-        why = self.budget.user_error(summary, fault_of(summary, traceback), self.steps)
+        self._long_runs += self._ran_a_while(now)
+        why = self.budget.user_error(summary, fault_of(summary, traceback), self.steps or self._long_runs)
         if not self.rules.retries_errors:
             why = why or self.rules.why_not
         if why:
@@ -281,8 +283,7 @@ class CommandReconciler:
         summary = f"the worker on node {crew.plan.node_id[:8]} {reason}"
         self.last_error = summary
         self._tell(WorkerLost(summary, crew.plan.slots[0]))
-        ran_s = 0.0 if self._begun_s is None else now - self._begun_s
-        made = self.steps > self._steps_before or ran_s >= A_WHILE_S
+        made = self.steps > self._steps_before or self._ran_a_while(now)
         if self.budget.loss(self.generation, int(made)):
             self._give_up(f"lost again and again without progress: {summary}", "", "", now)
         elif not self.rules.retries_losses and self._begun_s is not None:
@@ -292,6 +293,9 @@ class CommandReconciler:
             if self.phase is Phase.RUNNING:
                 self._recovered = True
                 self._stop(ABORT_S, now)
+
+    def _ran_a_while(self, now: float) -> bool:
+        return self._begun_s is not None and now - self._begun_s >= A_WHILE_S
 
     # --- transitions ----------------------------------------------------------------------------------------
 

@@ -248,6 +248,18 @@ def test_the_same_error_twice_without_a_step_between_ends_the_job() -> None:
     assert len(nodes.of(JobFailed)) == 1
 
 
+def test_a_long_run_between_the_same_errors_of_a_program_that_says_nothing_counts_as_progress() -> None:
+    nodes = Nodes(max_failures=2)
+    nodes.assign(A)
+    for n in range(3):
+        assert nodes.of(JobFailed) == []
+        nodes.go(100)
+        nodes.end(f"w{n + 1}", 1, "RuntimeError: connection reset")
+        nodes.go(30)
+    assert len(nodes.of(Failing)) == 2
+    assert len(nodes.of(JobFailed)) == 1
+
+
 def test_an_error_ends_a_program_that_may_not_be_started_again() -> None:
     nodes = Nodes(rules=Rules(retries_errors=False))
     nodes.assign(A)
