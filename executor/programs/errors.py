@@ -4,23 +4,26 @@ from __future__ import annotations
 
 import re
 
+from ..protocol.worker_events import Exited
+
 TRACEBACK = "Traceback (most recent call last):"
 MOST_CHARACTERS = 4000
 # torchrun and accelerate tell of a process that failed by an error of their own, below its.
 _STARTERS_OWN = re.compile(
-    r"ChildFailedError|CalledProcessError|torch[/\\]distributed[/\\]|accelerate[/\\]commands[/\\]"
+    r"ChildFailedError|torch[/\\]distributed[/\\](?:run|launch|launcher|elastic)\b|accelerate[/\\]commands[/\\]"
 )
+_CHILD = re.compile(r"failed \(exitcode: (-?\d+)\) local_rank: \d+")
+_STARTERS_LINE = re.compile(r"^[WEI]\d{4} ")
 _RANK = re.compile(r"^\[(rank|default)\d+\]:\s?", re.MULTILINE)
 
 
 def error_in(output: str) -> tuple[str, str]:
     """Return a one-line summary and the traceback of the last Python error in the output; "" where there is none.
 
-    An error of a starter, such as torchrun's ChildFailedError, counts only where nothing else is told.
+    An error of a starter, such as torchrun's ChildFailedError, does not count.
     """
     text = _RANK.sub("", output)
-    blocks = [_block(text[at:]) for at in _starts(text)]
-    own = [block for block in blocks if not _STARTERS_OWN.search(block)] or blocks
+    own = [block for at in _starts(text) if not _STARTERS_OWN.search(block := _block(text[at:]))]
     if not own:
         return "", ""
     traceback = own[-1]
@@ -43,10 +46,18 @@ def _block(text: str) -> str:
 def summary_of_end(program: str, code: int, reason: str, output: str) -> tuple[str, str]:
     """Return why a process ended with an error: what its output says, or else its last line and its status.
 
-    `reason`: how the process ended, such as "exited with status 3".
+    `reason`: how the process ended, such as "exited with status 3". Python ends with 1 after an error that nobody
+    handles, so that with any other status the error in the output may be one that was handled.
     """
     summary, traceback = error_in(output)
-    if summary:
+    child = _CHILD.search(output)
+    if child is not None:
+        code, program, reason = int(child[1]), f"a process of {program}", Exited(int(child[1])).reason
+        output = output[: child.start()].rpartition("\n")[0]
+    if summary and code == 1:
         return summary, traceback
-    last = next((line.strip() for line in reversed(output.splitlines()) if line.strip()), "")
+    if summary:
+        return f"{program} {reason}; the last error in its output is {summary}", traceback
+    said = (line.strip() for line in reversed(output.splitlines()) if not _STARTERS_LINE.match(line))
+    last = next((line for line in said if line), "")
     return (f"{program} {reason}: {last[:300]}" if last and code > 0 else f"{program} {reason}"), ""

@@ -42,7 +42,8 @@ class Tail:
         if self._path.exists():
             self._at = self._path.stat().st_size
 
-    def lines(self) -> list[str]:
+    def lines(self, *, rest: bool = False) -> list[str]:
+        """Return the lines that are new; with `rest` also the last one, where nothing ends it."""
         try:
             with self._path.open("rb") as file:
                 if file.seek(0, 2) < self._at:
@@ -52,7 +53,7 @@ class Tail:
         except OSError:  # not there yet, or not for us
             return []
         self._at += len(data)
-        *lines, self._rest = (self._rest + data).split(b"\n")
+        *lines, self._rest = (self._rest + data + b"\n" * rest).split(b"\n")
         return [line.decode("utf-8", "replace") for line in lines if line.strip()]
 
 
@@ -96,15 +97,18 @@ class StatusSources:
         self._take(Source.LOG, status)
 
     def read_rest(self) -> None:
-        """Read what files have been given since the last look."""
+        """Read what files have been given until the program's end."""
+        self._read(rest=True)
+
+    def _read(self, *, rest: bool = False) -> None:
         with self._lock:
             for source, tail in self._tails:
-                for line in tail.lines():
+                for line in tail.lines(rest=rest):
                     self._take_line(source, line)
 
     def _watch(self) -> None:
         while not self._done.wait(LOOK_S):
-            self.read_rest()
+            self._read()
 
     def _take_line(self, source: Source, line: str) -> None:
         try:

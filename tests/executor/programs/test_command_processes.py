@@ -107,10 +107,13 @@ request.add_header("Authorization", "Bearer " + open(os.environ["KUBEFLOW_TRAINE
 urllib.request.urlopen(request).read()
 """
 FILE = """open('log.jsonl', 'a').write('{"step": 3, "steps": 12, "loss": 0.5}' + chr(10))"""
+CUT = FILE.replace(" + chr(10)", "")
 LOG = "print('step 3 of 12, loss 0.5')"
 
 
-@pytest.mark.parametrize("says", [REPORT, POST, FILE, LOG], ids=["coadapt.report", "trainer", "file", "log"])
+@pytest.mark.parametrize(
+    "says", [REPORT, POST, FILE, CUT, LOG], ids=["report", "trainer", "file", "line without end", "log"]
+)
 def test_how_far_a_program_is_comes_from_whatever_it_says_so_by(says: str, tmp_path: Path) -> None:
     pattern = r"step (?P<step>\d+) of (?P<of>\d+), loss (?P<loss>[\d.]+)"
     (tmp_path / "log.jsonl").write_text('{"step": 1}\n')  # of an earlier start

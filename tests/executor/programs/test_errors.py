@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from coadapt.executor.programs.errors import error_in, summary_of_end
 
 PLAIN = """step 1
@@ -33,6 +34,32 @@ def test_a_starter_s_own_error_does_not_hide_that_of_the_script() -> None:
     summary, traceback = error_in(TORCHRUN)
     assert summary == "ValueError: no such column"
     assert "[rank1]" not in traceback
+
+
+def test_an_error_inside_of_torch_s_collectives_is_the_script_s() -> None:
+    inside = PLAIN.replace("train.py", "/v/torch/distributed/distributed_c10d.py").replace("column", "peer")
+    assert error_in(inside + TORCHRUN[TORCHRUN.index("W1 ") :])[0] == "ValueError: no such peer"
+
+
+@pytest.mark.parametrize(
+    ("exitcode", "why"),
+    [
+        (2, "a process of torchrun exited with status 2: python: can't open file 'trian.py'"),
+        (-9, "a process of torchrun was killed by SIGKILL"),
+    ],
+)
+def test_where_a_starter_alone_tells_of_an_error_its_process_is_the_reason(exitcode: int, why: str) -> None:
+    output = (
+        "python: can't open file 'trian.py'\n"
+        f"E1129 15:17:20.97 27574 torch/distributed/elastic/api.py:1002] failed (exitcode: {exitcode})"
+        " local_rank: 0 (pid: 27768) of binary: /v/bin/python\n" + TORCHRUN[TORCHRUN.index("Traceback", 99) :]
+    )
+    assert summary_of_end("torchrun", 1, "exited with status 1", output)[0] == why
+
+
+def test_an_error_that_the_program_handled_is_not_called_the_reason() -> None:
+    summary, _ = summary_of_end("train.py", -11, "was killed by SIGSEGV", PLAIN + "went on without it\n")
+    assert summary == "train.py was killed by SIGSEGV; the last error in its output is ValueError: no such column"
 
 
 def test_a_program_without_a_traceback_is_known_by_its_last_line_and_status() -> None:
