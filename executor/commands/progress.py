@@ -45,6 +45,7 @@ class CommandProgress:
     _generation: int = 0
     _since: tuple[float, float] | None = None  # (time, nominal steps) from which speed is measured
     _first_s: float = 0.0
+    _first_size: dict[str, tuple[int, int]] = field(default_factory=dict)  # by GPU type: nodes and GPUs
 
     @property
     def step_samples(self) -> int:
@@ -150,5 +151,13 @@ class CommandProgress:
         if span_s < LEAST_SPAN_S or steps <= 0:
             return ()
         self._since = status.time_s, done
-        local = -(-self.step_samples // group.gpus)
-        return (StepRow(group.nodes, group.gpus, local, 0, span_s / steps, 0.0, max(1, round(steps))),)
+        local, count = -(-self.step_samples // group.gpus), max(1, round(steps))
+        row = StepRow(group.nodes, group.gpus, local, 0, span_s / steps, 0.0, count)
+        if self._first_size.setdefault(group.gpu_type, (group.nodes, group.gpus)) != (group.nodes, group.gpus):
+            return (row,)
+        # One size says nothing of another. Until a second one is measured, half the work takes half the time.
+        parts = [part for part in (2, 4, 8) if local >= part]
+        return (
+            row,
+            *(replace(row, local_bsz=local // part, step_time_s=row.step_time_s / part) for part in parts),
+        )

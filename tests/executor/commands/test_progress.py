@@ -22,7 +22,7 @@ def test_a_step_is_timed_from_the_warm_up_on_in_parts_of_the_whole() -> None:
     progress = CommandProgress()
     ran(progress, ONE, 0.001, 30)
     report = progress.report(ONE)
-    (row,) = report.rows
+    row = report.rows[0]
     assert (row.nodes, row.replicas, row.local_bsz) == (1, 1, progress.step_samples)
     assert row.step_time_s == pytest.approx(1 / (0.001 * NOMINAL_STEPS))
     assert row.count == round((30 - WARM_UP_S) * 0.001 * NOMINAL_STEPS)
@@ -68,7 +68,7 @@ def test_a_program_that_goes_back_to_its_checkpoint_is_not_timed_over_that() -> 
     ran(progress, ONE, 0.01, 10)
     progress.take(Status(1011.0, fraction=0.05), 1)
     progress.take(Status(1021.0, fraction=0.15), 1)
-    (row,) = progress.report(ONE).rows
+    row = progress.report(ONE).rows[0]
     assert row.step_time_s == pytest.approx(10 / (0.1 * NOMINAL_STEPS))
 
 
@@ -95,3 +95,16 @@ def test_models_see_the_speed_that_was_told_at_each_size() -> None:
     one, two, four = (float(fit.params.step_time_s(1, n, progress.step_samples // n)) for n in (1, 2, 4))
     assert one / two == pytest.approx(1.8, rel=0.05)
     assert one / 4 < four < two, "a size that was not tried is taken to be faster, but not by more than its GPUs"
+
+
+@pytest.mark.parametrize("first", [1, 2])
+def test_until_a_second_size_is_measured_more_gpus_are_taken_to_be_as_much_faster(first: int) -> None:
+    """Otherwise no program would ever be tried at another size."""
+    spec = JobSpec(name="a", command=["python", "t.py"], sizes=[1, 2, 4, 8])
+    progress, group = CommandProgress(), Group(1, "t4", 1, first)
+    ran(progress, group, 0.001, 60)
+    measured = Measurements().with_info(progress.info("f")).with_report(progress.report(group))
+    params = measured.job_model(spec.training, {EVERY_TYPE: 1}).throughput["t4"].params
+    at = {n: float(params.step_time_s(1, n, progress.step_samples // n)) for n in (1, 2, 4)}
+    assert at[first] / at[2 * first] == pytest.approx(2.0, rel=0.05)
+    assert at[first] == pytest.approx(1 / (0.001 * NOMINAL_STEPS), rel=0.05)
