@@ -193,6 +193,20 @@ BENCHMARKS = (
         ),
     ),
     Benchmark(
+        "sharded",
+        "Sharded replicas come and go as if the model were whole; pauses of replicas of two processes, medians.",
+        (
+            Figure("max_abs_param_diff", "largest difference of a parameter from the plain script", "<= 1e-4"),
+            Figure("samples_repeated", "samples repeated by resizes", "= 0"),
+            Figure("samples_skipped", "samples skipped", "= 0"),
+            Figure("noise_rel_err", "noise scale, relative difference from whole gradients'", "<= 0.02"),
+            Figure("warm_s", "warm resize of a whole replica, s"),
+            Figure("recovery_s", "a replica that loses a process is left behind, s"),
+            Figure("cold_s", "cold restart from a checkpoint, s"),
+            Figure("torchrun_s", "peer: torchrun's restart from a distributed checkpoint, s"),
+        ),
+    ),
+    Benchmark(
         "resize_pause",
         "From the last step before a resize to the first step after it, and a process's start; medians.",
         (

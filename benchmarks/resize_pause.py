@@ -48,23 +48,24 @@ STARTS_S, OURS_S, TORCHRUN_S, RAY_TRAIN_S = 20.0, 95.0, 40.0, 45.0
 
 
 class Training:
-    """One job under an `AdaptiveExecutor` on a cluster of two emulated nodes."""
+    """One job under an `AdaptiveExecutor` on a cluster of two emulated nodes; a replica is so many `processes`."""
 
-    def __init__(self, folder: str, until_s: float) -> None:
+    def __init__(self, folder: str, until_s: float, script: str = "resize_coadapt.py", processes: int = 1) -> None:
         import ray
         from coadapt.executor.adaptive_executor import AdaptiveExecutor
 
-        self.folder = folder
+        self.folder, self.processes = folder, processes
         self._until_s = until_s  # on `time.monotonic`
         self._sequence = 0
         job = ExecutorJob(
             id="resize",
-            script=str(SCRIPTS / "resize_coadapt.py"),
+            script=str(SCRIPTS / script),
             args=(folder,),
             training=TrainingConfig(report_interval_s=5.0),
             checkpoint_url=f"{folder}/checkpoints",
             log_dir=f"{folder}/logs",
-            gpus_per_replica={"*": 1},
+            gpus_per_replica={"*": processes},
+            sharded=processes > 1,
             service_name="",
         )
         self._executor = ray.remote(light(AdaptiveExecutor)).options(num_cpus=0, max_concurrency=8).remote(job)
@@ -117,7 +118,7 @@ class Training:
         """Wait for steps of a group of `world` replicas; the time of the first one after `after_s`."""
         deadline = time.monotonic() + self.patience_s()
         while True:
-            found = [t for t, _, size, _ in steps(self.folder) if size == world and t > after_s]
+            found = [t for t, _, size, _ in steps(self.folder) if size == world * self.processes and t > after_s]
             if len(found) >= count:
                 return found[0]
             if time.monotonic() > deadline:
@@ -152,7 +153,10 @@ def recovery_pause(job: Training, slots: Sequence[Slot]) -> float:
     os.kill(victim, signal.SIGKILL)
     job.replaced(victim)
     done_s = job.trained(2, time.time())
-    after = [(t, size) for t, _, size, pid in steps(job.folder) if pid == survivor and killed_s < t <= done_s]
+    each = job.processes
+    after = [
+        (t, size // each) for t, _, size, pid in steps(job.folder) if pid == survivor and killed_s < t <= done_s
+    ]
     # Where the replacement was there as soon as the survivor, no step was made without it.
     first = min((t for t, size in after if size == 1), default=done_s)
     return first - max((t for t, size in after if size == 2 and t < first), default=job.last_step(killed_s))
@@ -176,7 +180,9 @@ def several(measure: Callable[[int], float], count: int, seconds: float) -> list
     return found
 
 
-def our_pauses(count: int, seconds: float) -> dict[str, list[float]]:
+def our_pauses(
+    count: int, seconds: float, script: str = "resize_coadapt.py", processes: int = 1
+) -> dict[str, list[float]]:
     """Return cold, warm and recovery pauses on one local Ray cluster."""
     from ray.cluster_utils import Cluster
 
@@ -193,8 +199,9 @@ def our_pauses(count: int, seconds: float) -> dict[str, list[float]]:
         try:
             nodes = [cluster.add_node(**common, num_cpus=1, num_gpus=1).node_id for _ in range(2)]
             ray.init(address=cluster.address, log_to_driver=False)
-            a, b = (Slot(node, "", (0,), "a100", emulated=True) for node in nodes)
-            job = Training(tempfile.mkdtemp(dir=folder), until_s)
+            devices = tuple(range(processes))
+            a, b = (Slot(node, "", devices, "a100", emulated=True) for node in nodes)
+            job = Training(tempfile.mkdtemp(dir=folder), until_s, script, processes)
 
             def share(parts: int) -> float:
                 return max(until_s - time.monotonic(), 0.0) / parts

@@ -21,11 +21,11 @@ GRACE_S = 10.0
 SCRIPTS = Path(__file__).parent / "scripts"
 
 
-def torchrun_pauses(kills: int, seconds: float) -> list[float]:
+def torchrun_pauses(kills: int, seconds: float, script: str = "resize_torchrun.py") -> list[float]:
     """Return seconds of each pause under `torchrun --max-restarts`: `kills`, or as many as time allows."""
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
     command += [f"--max-restarts={kills + 1}", "--monitor-interval=0.1"]
-    return _pauses([*command, str(SCRIPTS / "resize_torchrun.py")], kills, seconds)
+    return _pauses([*command, str(SCRIPTS / script)], kills, seconds)
 
 
 def ray_train_pauses(kills: int, seconds: float) -> list[float]:

@@ -17,6 +17,7 @@ from ..core.errors import PackageError
 from ..core.job import JobSpec
 from ..core.settings import Settings
 from ..executor.files.job_folder import unpack
+from ..executor.processes.replica import shard_environment
 from ..executor.protocol.messages import JOB_ID
 from ..executor.rehearsal.check import Subject, Verdict, check
 from ..executor.worker_environment import tracking
@@ -69,6 +70,8 @@ def _spec_of(script: Path, args: Sequence[str]) -> JobSpec:
 def _subject(spec: JobSpec, folder: Path) -> Subject:
     job = f"{spec.name}-check"
     env = {**tracking(job, True), **spec.env, JOB_ID: job, "PYTHONPATH": str(folder)}
+    if spec.is_sharded:  # over one process, which a check has of each replica
+        env |= shard_environment(0, 1, 0)
     most = spec.resources.gpus or spec.resources.max_gpus
     per_replica = spec.resources.gpus_per_replica
     narrowest = min(per_replica.values()) if isinstance(per_replica, dict) else per_replica

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import torch
@@ -17,9 +17,12 @@ from torch.utils.data import TensorDataset
 BATCH = 32
 
 
-def build() -> tuple[nn.Module, torch.optim.Optimizer, TensorDataset]:
+def build(
+    shard: Callable[[nn.Module], object] = lambda model: model,
+) -> tuple[nn.Module, torch.optim.Optimizer, TensorDataset]:
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(256, 512), nn.ReLU(), nn.Linear(512, 10))
+    shard(model)
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
     data = TensorDataset(torch.randn(8192, 256), torch.randint(0, 10, (8192,)))
     return model, optimizer, data

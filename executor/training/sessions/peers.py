@@ -28,7 +28,7 @@ class Peers:
     @property
     def replicas(self) -> int:
         """The number of replicas, each of which may be several processes."""
-        return self.group.replicas if self.group is not None else 1
+        return self.world_size // self.processes
 
     @property
     def processes(self) -> int:
@@ -38,7 +38,12 @@ class Peers:
     @property
     def data_width(self) -> int:
         """The number of parts that a batch is divided into in each pass."""
-        return self.group.data_width if self.group is not None else 1
+        return self.world_size // self.copies
+
+    @property
+    def copies(self) -> int:
+        """The number of processes of a replica that compute the same samples together."""
+        return self.group.copies if self.group is not None else 1
 
     @property
     def data_rank(self) -> int:

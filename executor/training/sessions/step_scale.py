@@ -41,7 +41,7 @@ class StepScale:
         """The split by which a batch is divided now."""
         position, weights, loop = self._position, self._weights, self._loop
         whole, undivided = weights.whole or weights.trial, weights.undivided or loop.by_next
-        width, copies = self._peers.data_width, self._peers.world_size // self._peers.data_width
+        width, copies = self._peers.data_width, self._peers.copies
         of = (
             self.plan,
             width,
@@ -70,7 +70,7 @@ class StepScale:
 
     def _plan_of_ranks(self) -> BatchPlan:
         """Return the plan for ranks, each of which takes a part of its replica's local batch."""
-        plan, processes = self.plan, self._peers.data_width // self._peers.replicas
+        plan, processes = self.plan, self._peers.processes // self._peers.copies
         if processes == 1:
             return plan
         total = plan.batch_size or self._peers.replicas * plan.local_bsz * (plan.accumulation + 1)
