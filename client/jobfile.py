@@ -223,7 +223,8 @@ def _pool_problem(spec: JobSpec, cluster: Cluster) -> str | None:
 
 def _named_types(spec: JobSpec) -> list[tuple[str, str]]:
     """Return every GPU type a job names where naming an unknown one means it waits for ever."""
-    named = [("resources.gpu_types", t) for t in spec.resources.gpu_types or ()]
+    field = "sizes" if isinstance(spec.sizes, dict) else "resources.gpu_types"
+    named = [(field, t) for t in spec.resources.gpu_types or ()]
     if spec.reservation is not None:
         named.append(("reservation.gpu_type", spec.reservation.gpu_type))
     return named

@@ -298,6 +298,16 @@ BAD_JOBS = [
         "resources.gpu_types: mi300 is not a GPU type of this cluster; known: a100, rtx, t4",
     ),
     BadJob(
+        "sizes of an unknown GPU type",
+        START + "sizes: {v100: [1]}\n",
+        "sizes: v100 is not a GPU type of this cluster; did you mean a100?",
+    ),
+    BadJob(
+        "sizes that are too large",
+        START + "sizes: [64]\n",
+        "sizes: 64 is more than the cluster has of any one type (a100 4, rtx 4, t4 4)",
+    ),
+    BadJob(
         "more GPUs than there are",
         resources("min_gpus: 8"),
         "resources.min_gpus: 8 is more than the cluster has of any one type (a100 4, rtx 4, t4 4)",
