@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from concurrent.futures import Executor, Future
 from pathlib import Path
 from typing import Any
 
@@ -16,23 +15,8 @@ from coadapt.scheduler.presenters import job_event, job_row
 from coadapt.scheduler.record import JobRecord
 
 from tests.support.cycles import RUNS, World
+from tests.support.held_work import HeldWork
 from tests.support.records import SPEC
-
-
-class Held(Executor):
-    """Keeps what it is given until it is told to go on."""
-
-    def __init__(self) -> None:
-        self.waiting: list[tuple[Any, tuple[Any, ...]]] = []
-
-    def submit(self, fn: Any, /, *args: Any, **named: Any) -> Future[Any]:
-        self.waiting.append((fn, args))
-        return Future()
-
-    def go_on(self) -> None:
-        while self.waiting:
-            fn, args = self.waiting.pop(0)
-            fn(*args)
 
 
 class Cluster:
@@ -41,7 +25,7 @@ class Cluster:
     def __init__(self, folder: Path, *steps: int) -> None:
         self.world = World(folder, "1x t4:4")
         self.world.play(RUNS)
-        self.threads = Held()
+        self.threads = HeldWork()
         self.folder = Path(self.world.settings.checkpoint_url("a-1", None))
         for number in steps:
             CheckpointStore(str(self.folder), keep=5).save({"made": number}, number)

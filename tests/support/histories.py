@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from coadapt.core.checkpoint_name import DATA, MANIFEST, CheckpointName
 from coadapt.core.cluster import Cluster, Node
 from coadapt.core.job import Phase
 from coadapt.core.slot import Slot
@@ -18,10 +19,12 @@ from coadapt.executor.protocol.job_events import ExecutorEvent, JobFinished, Pro
 from coadapt.policies.catalogue import make_policy
 from coadapt.policies.per_pool import PerPool
 from coadapt.scheduler.executors import actor_name
+from coadapt.scheduler.forks import Forks, origin_of
 from coadapt.scheduler.record import JobRecord
 from coadapt.scheduler.verbs import Verb, pause, requeue, resume
 
 from tests.support.cycles import World, measured, nodes_of
+from tests.support.held_work import HeldWork
 
 
 class Crash(BaseException):
@@ -203,6 +206,9 @@ class History:
             self._maybe_crash()
 
         self.world.store.save = may_crash
+        self.copies = HeldWork()
+        self.forks = Forks(self.world.store, self.world.cycle.do, self.world.settings, self.copies)
+        self.forks.begin_rest()
 
     def reopen(self) -> None:
         """Have the service die and start again from its store."""
@@ -278,6 +284,8 @@ class History:
             for executor in [*self.gone, *self.executors.values()]:
                 self._deliver(executor)
             self.gone = [executor for executor in self.gone if executor.events]
+            if self.draw.random() < 0.3:
+                self.copies.go_on()
             self.world.cycle.step()
         except Crash:
             self.reopen()
@@ -337,6 +345,8 @@ class History:
             elif x < 0.76 and self.world.ids:
                 name = self.draw.choice(sorted(self.world.ids))
                 self._ask(resume if self.world.job(name).paused else requeue, name)
+            elif x < 0.80 and self.world.ids:
+                self._fork()
         except Crash:
             self.reopen()
 
@@ -356,9 +366,31 @@ class History:
 
     def _submit(self) -> None:
         rare = {"unprofiled": 0.3, "rigid=2": 0.2, "kept": 0.15, "types=t4": 0.1, "types=a100": 0.1, "same=s": 0.3}
+        rare |= {"restarts=never": 0.1, "restarts=on_loss": 0.1}
         name = f"j{len(self.world.ids) + 1}"
         self.world.on_submit(name, *[option for option, part in rare.items() if self.draw.random() < part])
         self.work[self.world.ids[name]] = self.draw.choice((5, 30, 120))
+
+    def _fork(self) -> None:
+        """Submit a fork as a client does: again, with the same key, where the service died meanwhile."""
+        source = self.world.job(self.draw.choice(sorted(self.world.ids)))
+        folder = Path(self.world.settings.checkpoint_url(source.id, None))
+        checkpoint = CheckpointName(10, 1, "x")
+        folder.mkdir(parents=True, exist_ok=True)
+        for suffix in (DATA, MANIFEST):
+            (folder / f"{checkpoint.stem}{suffix}").write_bytes(b"")
+        name = f"f{len(self.world.ids) + 1}"
+        spec = source.spec.model_copy(update={"name": name})
+        origin = origin_of(source, spec, None, self.world.settings)
+        try:
+            job = self.world.cycle.submit(spec, idempotency_key=name, origin=origin)
+            self._maybe_crash()
+            self.forks.begin(job.id)
+        except Crash:
+            self.reopen()
+            job = self.world.cycle.submit(spec, idempotency_key=name, origin=origin)
+        self.world.ids[name] = job.id
+        self.work[job.id] = self.draw.choice((5, 30))
 
     def _nodes_leave(self) -> None:
         here = self.world.all.nodes
