@@ -47,6 +47,16 @@ def current() -> Session | None:
     return _session
 
 
+def is_managed() -> bool:
+    return _channel is not None
+
+
+def use_session(session: Session) -> None:
+    """Let a session answer the script that gave `prepare` nothing."""
+    global _session
+    _session = session
+
+
 def prepare(*objects: Any, loss: str = "auto") -> tuple[Any, ...]:
     """Make a training script elastic. Returns the given objects in the same order; they stay what they are.
 

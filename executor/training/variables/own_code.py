@@ -9,6 +9,8 @@ from types import CodeType, FrameType
 from typing import TypeVar
 
 FOLDER = f"{Path(os.path.abspath(__file__)).parents[2]}{os.sep}"  # the folder `executor`
+# Loops of frameworks, which keep their state by themselves.
+INTEGRATIONS = f"{Path(os.path.abspath(__file__)).parents[3] / 'integrations'}{os.sep}"
 _Function = TypeVar("_Function", bound=Callable[..., object])
 _readers: set[CodeType] = set()
 

@@ -428,7 +428,8 @@ def _is_own_file(name: str) -> bool:
     if known is None:
         path = os.path.realpath(name)
         ours_or_pythons = any(
-            path.startswith(root + os.sep) for root in (*_FOREIGN, os.path.realpath(own_code.FOLDER))
+            path.startswith(root + os.sep)
+            for root in (*_FOREIGN, *map(os.path.realpath, (own_code.FOLDER, own_code.INTEGRATIONS)))
         )
         installed = not _INSTALLED.isdisjoint(path.split(os.sep))  # wherever it lies, as in a user's own site
         foreign = name.startswith("<") or ours_or_pythons or installed
