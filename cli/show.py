@@ -60,7 +60,9 @@ def where(job: Mapping[str, object]) -> str:
 
 
 def progress(job: JobRow) -> str:
-    """Format the fraction done, with the epochs if they are known."""
+    """Format the fraction done, with the epochs if they are known; "-" before anything is told of it."""
+    if not job["fraction"] and not job["steps"] and job["epoch"] is None:
+        return "-"
     epochs = f" {job['epoch']}/{job['epochs']}" if job["epoch"] is not None and job["epochs"] else ""
     return f"{job['fraction']:.0%}{epochs}"
 
@@ -268,7 +270,7 @@ def details(job: JobDetails) -> RenderableType:
             "learning rate",
             shown(job["lr"]) + (f" (gain {shown(job['gain'])})" if job["gain"] is not None else ""),
         ),
-        ("progress", f"{progress(job)}, {job['steps']} steps"),
+        ("progress", f"{progress(job)}, {job['steps']} steps" if job["steps"] else progress(job)),
         *([("ends in", ends)] if (ends := left(job, time.time())) != "-" else []),
         ("metrics", metrics_with_places(job)),
         *([("target", printable(job["target"]["text"]))] if "target" in job else []),

@@ -52,5 +52,6 @@ class CommandJob:
 
     @property
     def called(self) -> str:
-        """The program, as sentences name it."""
-        return (self.script or self.command[0]).rpartition("/")[2]
+        """The program, as sentences name it: its own file, and not the interpreter or starter."""
+        files = (word for word in self.command if word.endswith((".py", ".sh")))
+        return (self.script or next(files, self.command[0])).rpartition("/")[2]

@@ -18,6 +18,7 @@ from .choosing.eligibility import Eligibility, eligibility, has_room
 from .contract.configuration import Configuration, ConfigurationSet
 from .contract.explanation import Explanation, explained, headline, job_of, notes_on
 from .contract.round import JobView, Plan, Round
+from .placing.ledger import is_pinned
 
 MOST_BETTER = 5  # most better options that are shown
 ALIKE = 1.005  # a goodput up to this factor above another is shown as no better
@@ -104,20 +105,24 @@ def explain_program(job_id: str, round: Round, plan: Plan, rules: Callable[[JobV
         lines.append(found.decision.reason)
     elif isinstance(found.decision, Waiting):
         lines.append(found.decision.detail)
-    if own_rules.move is not None:
+    # Nothing is measured of a program of a fixed size, so that goodputs would say nothing.
+    keeps = after is not None and job.spec.door is Door.PLAIN and is_pinned(job, round.cluster)
+    if keeps:
+        lines.append("It keeps these GPUs until it ends; with restartable: true in its file it could be moved.")
+    elif own_rules.move is not None:
         lines.append(own_rules.move)
     priced = [f"{t} {price:.3g}" for t, price in plan.prices.items()]
     if priced:
         lines.append("Price of one GPU this round, in units of the objective: " + ", ".join(priced) + ".")
     least = ALIKE * (options[chosen].goodput if chosen >= 0 else 0.0)
     better = sorted((o for o in options if o.goodput > least), key=lambda o: -o.goodput)
-    if better:
+    if better and not keeps:
         lines.append(f"GPUs of higher goodput {'than it has' if chosen >= 0 else 'if it had them'}:")
         lines += [_line(option, samples) for option in better[:MOST_BETTER]]
-    elif after is not None and chosen >= 0:
+    elif after is not None and chosen >= 0 and not keeps:
         lines.append(f"No configuration of {round.cluster.called} would give it a higher goodput.")
     named_types = {o.gpu_type for o in better} | ({options[chosen].gpu_type} if chosen >= 0 else set())
-    others = [o for o in options if o.gpu_type not in named_types]
+    others = [o for o in options if o.gpu_type not in named_types and not keeps]
     if others:
         lines.append("On other GPU types, at best:")
         types = sorted({o.gpu_type for o in others})

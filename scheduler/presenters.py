@@ -112,7 +112,8 @@ def _rounded(value: float | None, digits: int) -> float | None:
 
 
 def _fraction(job: JobRecord) -> float:
-    done = job.phase is Phase.SUCCEEDED and not job.ended_early
+    # Where a command says nothing of its progress, its exit status says that all is done.
+    done = job.phase is Phase.SUCCEEDED and (not job.ended_early or job.spec.door is not Door.NATIVE)
     return 1.0 if done else float(job.report.get("fraction", 0.0))
 
 

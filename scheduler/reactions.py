@@ -58,6 +58,8 @@ def react(job: JobRecord, event: ExecutorEvent, now: float) -> Reaction:
     """Return what one event changes. Raises: TypeError for anything else than an event."""
     if isinstance(event, Released):
         return _released(job, event, now)
+    if isinstance(event, Killed):  # also after the job was cancelled
+        return Reaction(job, (_event(job, EventKind.KILLED, now, event.what),))
     if not job.active or job.renews:
         return Reaction(job)
     match event:
@@ -72,8 +74,6 @@ def react(job: JobRecord, event: ExecutorEvent, now: float) -> Reaction:
             return Reaction(changed, (_event(changed, EventKind.IDLE, now, idle),) if idle else ())
         case WorkerLost(reason):
             return Reaction(job, (_event(job, EventKind.LOST, now, f"a worker was lost: {reason}"),))
-        case Killed(what):
-            return Reaction(job, (_event(job, EventKind.KILLED, now, what),))
         case Failing():
             return _failing(job, event, now)
         case JobFinished(metrics, target_reached, ended_early):

@@ -109,6 +109,16 @@ def test_a_job_with_nothing_is_told_so() -> None:
     assert found.sentences[0] == "x gets nothing this round."
 
 
+def test_a_program_that_keeps_its_gpus_is_told_no_more_than_that() -> None:
+    plain = JobSpec(name="x", command=["make"], elastic=False)
+    view = replace(job("x", placement=on("a", n0=1)), spec=plain)
+    found = explained("1x a:1, 1x b:1", [view], {"x": {"1xa": 1.0, "1xb": 9.0}})
+    assert found.sentences[1] == (
+        "It keeps these GPUs until it ends; with restartable: true in its file it could be moved."
+    )
+    assert not any("A move pauses" in line or "1xb" in line for line in found.sentences)
+
+
 def test_it_is_plain_json_and_lines_for_people() -> None:
     found = explained("1x a:4", [job("x")], {"x": FOUR})
     assert json.loads(json.dumps(found.to_dict()))["chosen"] == "4xa"

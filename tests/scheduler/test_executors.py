@@ -242,6 +242,7 @@ def test_an_executor_is_told_what_its_job_is_started_again_after(
     assert (told.rules.why_not == POLICY) == ("restart_policy" in written), (
         "a user hears only of what is in the file"
     )
+    assert told.called == "make"
     native = JobSpec(name="j", script="t.py", restart_policy=RestartPolicy.NEVER)
     for spec, policy in ((SPEC, RestartPolicy.ON_FAILURE), (native, RestartPolicy.NEVER)):
         found = executor_job(job(spec=spec), Settings(state_dir=str(tmp_path)), PackageStore(tmp_path), ["t4"])

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from coadapt.core.cluster import Cluster, Node
 from coadapt.core.events import EventKind
-from coadapt.core.job import Phase
+from coadapt.core.job import JobSpec, Phase
 from coadapt.core.reports import MeasuredAt
 from coadapt.core.slot import Slot
 from coadapt.estimators.measurements import Measurements
@@ -222,11 +222,12 @@ def test_nothing_wakes_a_job_that_has_ended(phase: Phase) -> None:
 
 
 def test_processes_that_had_to_be_killed_are_told_and_are_no_lost_worker() -> None:
-    (event,) = react(running(A), Killed("rank 0 went on 2 s after SIGTERM and was killed"), 5.0).events
-    assert (event.kind, event.data["text"]) == (
-        EventKind.KILLED,
-        "rank 0 went on 2 s after SIGTERM and was killed",
-    )
+    what = "rank 0 went on 5 s after SIGTERM and was killed"
+    cancelled = end(running(A), Phase.CANCELLED, "cancelled by the user", 4.0).job
+    for known in (running(A), cancelled):
+        reaction = react(known, Killed(what), 5.0)
+        assert reaction.job == known
+        assert [(event.kind, event.data["text"]) for event in reaction.events] == [(EventKind.KILLED, what)]
 
 
 def test_a_finished_job_keeps_its_last_metrics() -> None:
@@ -416,6 +417,12 @@ def test_a_job_that_ended_by_itself_has_succeeded_and_says_how_far_it_was() -> N
     row = job_row(JobRecord.from_json(done.to_json()))
     assert (row["phase"], row["reason"]) == ("succeeded", "ended by itself after epoch 2 of 10")
     assert row["fraction"] == 0.2
+
+
+def test_a_command_that_ended_at_once_with_status_0_has_done_all() -> None:
+    command = replace(running(A), spec=JobSpec(name="j", command=["true"]))
+    row = job_row(react(command, JobFinished({}, ended_early="0.1 s"), 4.0).job)
+    assert (row["reason"], row["fraction"]) == ("ended by itself after 0.1 s", 1.0)
 
 
 def test_a_job_that_does_not_leave_is_counted_as_there_until_its_executor_is_back() -> None:
