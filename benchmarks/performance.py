@@ -162,6 +162,19 @@ BENCHMARKS = (
         ),
     ),
     Benchmark(
+        "doors",
+        "Public kinds of programs do as jobs what they do by hand, also where they are stopped and killed.",
+        (
+            Figure("programs", "kinds of programs"),
+            Figure("ran", "that ran as by hand: same exit, error and result", ">= 20"),
+            Figure("not_as_by_hand", "that did not", "= 0"),
+            Figure("not_installed", "of a framework that is not installed here"),
+            Figure("changed_lines_max", "changed lines of a program", "<= 4"),
+            Figure("unchanged_lines_max", "the same of plain and restarting programs", "= 0"),
+            Figure("steps_lost_max", "steps made again, beyond what a program's own checkpoints allow", "= 0"),
+        ),
+    ),
+    Benchmark(
         "restart_elastic",
         "Commands that restart at other sizes, beside native jobs, end sooner than at fixed sizes.",
         (

@@ -1,0 +1,19 @@
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+import coadapt
+
+torch.manual_seed(0)
+x = torch.randn(512, 8)
+y = x.sum(1, keepdim=True)
+model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 1))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+loader = DataLoader(TensorDataset(x, y), batch_size=32)
+model, optimizer, loader = coadapt.prepare(model, optimizer, loader)
+for epoch in coadapt.epochs(4):
+    for inputs, target in loader:
+        loss = nn.functional.mse_loss(model(inputs), target)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+print(f"final loss {nn.functional.mse_loss(model(x), y).item():.6f}")
