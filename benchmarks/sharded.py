@@ -114,7 +114,7 @@ def noise_error(optimizer: str, replicas: int) -> float:
     """Return by how much the noise scale of sharded gradients differs from that of whole ones."""
     scales = []
     for sharded in (False, True):
-        args = [f"--epochs={EPOCHS}", f"--optimizer={optimizer}", *([] if sharded else ["--whole"])]
+        args = [f"--epochs={EPOCHS}", f"--optimizer={optimizer}", "--lr=0.01", *([] if sharded else ["--whole"])]
         with tempfile.TemporaryDirectory() as name, job(Path(name), *args) as training:
             several = [training.start_replica() if sharded else training.start() for _ in range(replicas)]
             training.join_replicas(several)

@@ -32,6 +32,8 @@ parser.add_argument("--clip", action="store_true")
 parser.add_argument("--accumulate", type=int, default=1, help="batches to a step of the script")
 parser.add_argument("--evaluate", action="store_true", help="look at the loss of all data after each epoch")
 parser.add_argument("--schedule", action="store_true")
+parser.add_argument("--amp", action="store_true", help="scale the loss, one of which overflows")
+parser.add_argument("--unsynced", action="store_true", help="let FSDP keep gradients back but for a step's last")
 parser.add_argument("--tensor-parallel", type=int, default=1, help="processes that hold a layer together")
 parser.add_argument("--default-mesh", action="store_true", help="call fully_shard(model) as under torchrun")
 args = parser.parse_args()
@@ -43,7 +45,7 @@ class Sentences(Dataset):
     def __init__(self) -> None:
         generator = torch.Generator().manual_seed(1)
         self.x = torch.randint(WORDS, (args.samples, LENGTH), generator=generator)
-        self.y = (self.x.sum(1) + torch.randint(2, (args.samples,), generator=generator)) % WORDS
+        self.y = self.x.amax(1)  # some words are far more likely, so that there is a gradient beside its noise
 
     def __len__(self) -> int:
         return args.samples
@@ -107,6 +109,7 @@ optimizer = (
     else torch.optim.Adam(model.parameters(), lr=args.lr / 10)
 )
 scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 1 / (1 + 0.05 * step))
+scaler = torch.amp.GradScaler("cpu", enabled=args.amp, init_scale=1024.0, growth_interval=5)
 data = Sentences()
 if args.plain:
     order = DistributedSampler(data, 1, 0)
@@ -116,7 +119,7 @@ else:
     import coadapt
 
     loader = DataLoader(data, args.batch_size, shuffle=True)
-    model, optimizer, loader, scheduler = coadapt.prepare(model, optimizer, loader, scheduler)
+    model, optimizer, loader, scheduler, scaler = coadapt.prepare(model, optimizer, loader, scheduler, scaler)
     epochs = coadapt.epochs
 
 log = open(args.out / f"seen-{ME}.txt", "a", buffering=1)  # noqa: SIM115
@@ -126,13 +129,19 @@ for epoch in epochs(args.epochs):
         order.set_epoch(epoch)
     for index, x, y in loader:
         log.write(f"{epoch} {' '.join(map(str, index.tolist()))}\n")  # before peers can have its gradients
-        loss = nn.functional.cross_entropy(model(x), y)
-        (loss / args.accumulate).backward()
         batches += 1
+        if args.unsynced and not args.plain:
+            model.set_requires_gradient_sync(batches % args.accumulate == 0)
+        loss = nn.functional.cross_entropy(model(x), y)
+        if args.amp and 7 in index.tolist() and epoch == 1:
+            loss = loss * float("inf")
+        scaler.scale(loss / args.accumulate).backward()
         if batches % args.accumulate == 0:
+            scaler.unscale_(optimizer)
             if args.clip:
                 norm = nn.utils.clip_grad_norm_(model.parameters(), 0.5)
-            optimizer.step()
+            scaler.step(optimizer)
+            scaler.update()
             if args.schedule:
                 scheduler.step()
             optimizer.zero_grad()

@@ -1,5 +1,6 @@
 """A model that is sharded over a replica's processes trains as if it were whole, while replicas come and go."""
 
+import signal
 from collections import Counter
 from pathlib import Path
 
@@ -7,7 +8,7 @@ import pytest
 import torch
 from coadapt.core.reports import Report
 from coadapt.core.training_config import CheckpointConfig, TrainingConfig
-from coadapt.executor.protocol.messages import Broken, Crashed, Joined
+from coadapt.executor.protocol.messages import Abort, Broken, Crashed, Joined
 from coadapt.executor.rehearsal.group import Member
 
 from tests.support.sharded_runs import SCRIPT, ShardedGroup, run_plain, run_torchrun
@@ -85,6 +86,24 @@ def test_a_replica_that_loses_a_process_is_left_behind_and_costs_no_sample(tmp_p
     assert_same_model(tmp_path, plain)
 
 
+def test_a_replica_with_a_hung_process_is_left_behind_as_soon_as_the_group_is_aborted(tmp_path: Path) -> None:
+    plain = run_plain(tmp_path / "plain")
+    with job(tmp_path, "--pause=0.01") as training:
+        a, b = (training.start_replica() for _ in range(2))
+        training.join_replicas([a, b])
+        a[0].reached(4)
+        b[1].process.send_signal(signal.SIGSTOP)
+        for member in a:
+            member.send(Abort(1))
+        for member in a:
+            member.wait(Broken)
+        for member in b:
+            member.kill()
+        training.join_replicas([a])
+        training.finish()
+    assert_same_model(tmp_path, plain)
+
+
 def test_a_checkpoint_fits_replicas_of_other_numbers_of_processes(tmp_path: Path) -> None:
     args = ["--epochs=4", "--optimizer=adam"]
     plain = run_plain(tmp_path / "plain", *args)
@@ -106,8 +125,9 @@ def test_a_checkpoint_fits_replicas_of_other_numbers_of_processes(tmp_path: Path
     assert_same_model(tmp_path, plain)
 
 
-def test_what_scripts_do_beside_a_step_works_with_shards(tmp_path: Path) -> None:
-    args = ["--epochs=4", "--accumulate=2", "--evaluate", "--schedule", "--clip"]
+@pytest.mark.parametrize("extra", [["--evaluate", "--schedule"], ["--amp", "--unsynced"]])
+def test_what_scripts_do_beside_a_step_works_with_shards(tmp_path: Path, extra: list[str]) -> None:
+    args = ["--epochs=4", "--accumulate=2", "--clip", *extra]
     plain = run_plain(tmp_path / "plain", *args)
     with job(tmp_path, *args, "--pause=0.01", "--default-mesh") as training:
         a, b = (training.start_replica() for _ in range(2))
@@ -119,19 +139,21 @@ def test_what_scripts_do_beside_a_step_works_with_shards(tmp_path: Path) -> None
     assert_same_model(tmp_path, plain)
 
 
-@pytest.mark.parametrize("replicas", [1, 2])
-@pytest.mark.parametrize("optimizer", ["sgd", "adam"])
+@pytest.mark.parametrize(
+    ("optimizer", "replicas", "tensor_parallel"), [("sgd", 1, 1), ("sgd", 2, 1), ("adam", 2, 1), ("adam", 2, 2)]
+)
 def test_the_noise_of_sharded_gradients_is_that_of_whole_ones(
-    tmp_path: Path, optimizer: str, replicas: int
+    tmp_path: Path, optimizer: str, replicas: int, tensor_parallel: int
 ) -> None:
-    args = ["--epochs=4", f"--optimizer={optimizer}"]
+    args = ["--epochs=4", f"--optimizer={optimizer}", "--lr=0.01"]
     (tmp_path / "whole").mkdir()
     with job(tmp_path / "whole", *args, "--whole") as whole:
         members = whole.start(replicas)
         whole.join(members)
         whole.finish()
         expected = noise_of(members[0])
-    with job(tmp_path, *args) as training:
+    assert expected[0] > 0
+    with job(tmp_path, *args, f"--tensor-parallel={tensor_parallel}") as training:
         several = [training.start_replica() for _ in range(replicas)]
         training.join_replicas(several)
         training.finish()
