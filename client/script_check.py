@@ -110,12 +110,14 @@ def _read(text: bytes) -> _Seen:
                 seen.imports.append((alias.name, 0))
                 if alias.name.partition(".")[0] == "coadapt":
                     seen.coadapt = True
+                    _note_integration(alias.name, seen)
                     modules.add(alias.asname or "coadapt")
         elif isinstance(node, ast.ImportFrom):
             base = node.module or ""
             seen.imports += [(f"{base}.{alias.name}".strip("."), node.level) for alias in node.names]
             if not node.level and base.partition(".")[0] == "coadapt":
                 seen.coadapt = True
+                _note_integration(base, seen)
                 seen.prepares |= any(alias.name in ("prepare", "*") for alias in node.names)
                 reporters |= {alias.asname or "report" for alias in node.names if alias.name in ("report", "*")}
     _note_reports(tree, modules | {"coadapt"}, reporters, seen)
@@ -131,6 +133,12 @@ def _read(text: bytes) -> _Seen:
         elif isinstance(node, ast.Name):
             seen.hidden |= node.id in _HIDDEN or (node.id in modules and id(node) not in bases)
     return seen
+
+
+def _note_integration(module: str, seen: _Seen) -> None:
+    """Note that an integration prepares what the script trains, and reports what its framework logs."""
+    if f"{module}.".startswith("coadapt.integrations."):
+        seen.prepares = seen.reports_others = True
 
 
 def _note_reports(tree: ast.AST, modules: set[str], reporters: set[str], seen: _Seen) -> None:

@@ -104,7 +104,7 @@ class _Fit:
         loop.setup_data()
         if loop.skip:
             return
-        loader = self._loader()
+        loader, epochs = self._loader(), self._epochs()
         loop.reset()
         scaler = getattr(trainer.precision_plugin, "scaler", None)
         api.prepare(
@@ -117,7 +117,7 @@ class _Fit:
         )
         self._strategy.follow_rank()
         loop.on_run_start()
-        for _ in api.epochs(self._epochs()):
+        for _ in api.epochs(epochs):
             self._strategy.follow_rank()
             loop.on_advance_start()
             self._epoch(loader)

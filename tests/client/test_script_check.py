@@ -29,6 +29,8 @@ def checked(folder: Path, files: dict[str, str], script: str = "train.py", **fie
         {"train.py": "import coadapt as ca\nm, o = ca.prepare(m, o)"},
         {"train.py": "from coadapt import epochs, prepare as make\nmake(m)"},
         {"train.py": "from coadapt import *\nprepare(m)"},
+        {"train.py": "from coadapt.integrations.lightning import strategy\nTrainer(strategy=strategy())"},
+        {"train.py": "import coadapt.integrations.transformers as hf\nhf.CoadaptCallback(trainer)"},
         {"train.py": "def main():\n    import coadapt\n    coadapt.prepare(m)"},
         {"train.py": "import engine\nengine.run()", "engine.py": "import coadapt\ncoadapt.prepare(m)"},
         {"train.py": "from lib import a", "lib/__init__.py": "", "lib/a.py": "from coadapt import prepare"},
