@@ -38,7 +38,7 @@ ROOMS: dict[str, set[str]] = {
         "executor/commands",
         "executor/usage",
     },
-    "integrations": {"executor/training"},
+    "integrations": {"core", "client", "executor/training"},
     "scheduler": {"core", "estimators", "policies", "executor"},
     "simulator": {"core", "estimators", "optimizer", "policies"},
     "client": {"core"},
