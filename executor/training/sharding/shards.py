@@ -35,6 +35,7 @@ class Shards:
     def __init__(self, index: int, count: int) -> None:
         self.index, self.count = index, count
         self.copies, self.copy, self.part = 1, 0, index
+        self._group: dist.ProcessGroup | None = None  # of the same processes, on the CPU
 
     def take_place(self, part: int, parts: int) -> None:
         """Note which of a replica's `parts` of a batch this process has; all processes call this."""
@@ -46,13 +47,20 @@ class Shards:
         return int(self.total(torch.tensor([int(mine)]))) == self.count
 
     def total(self, tensor: Tensor) -> Tensor:
-        """Add up a tensor over the replica, in place; every process of it calls this. Raises ReplicaLost."""
-        if self.count > 1:
-            try:
-                dist.all_reduce(tensor)
-            except RuntimeError as error:
-                raise ReplicaLost(str(error)) from None
-        return tensor
+        """Add up a tensor over the replica, in place; every process of it calls this. Raises ReplicaLost.
+
+        It goes over the CPU, also where the script has made a group for GPUs only.
+        """
+        if self.count == 1:
+            return tensor
+        try:
+            if self._group is None:
+                self._group = dist.new_group(backend="gloo", timeout=TIMEOUT)
+            travels = tensor.cpu()
+            dist.all_reduce(travels, group=self._group)
+        except RuntimeError as error:
+            raise ReplicaLost(str(error)) from None
+        return tensor if travels is tensor else tensor.copy_(travels)
 
     def told_by_all(self, mine: Sequence[int]) -> list[list[int]]:
         """Return what each process of the replica tells, by its index. Raises ReplicaLost."""
