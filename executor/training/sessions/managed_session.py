@@ -17,6 +17,7 @@ from ..data.batches import Unit
 from ..data.units import Part
 from ..gradients.noise_meter import NoiseSchedule
 from ..losses.loss_kind import Kind
+from ..sharding.models import copy_once
 from ..state.prepared import Prepared
 from .batch_fusing import BatchFusing
 from .catching_up import CatchingUp
@@ -126,6 +127,8 @@ class ManagedSession(GroupSession):
         """Say `Ready` and wait for a group. Raises `Leaving` when there will be none."""
         if self.prepared.shards is None:
             warm_up(self.device)
+        else:
+            copy_once(self.prepared.parameters())
         live, script_batch = self.handover.live, self.scale.script_batch
         self.channel.send(ready(self.prepared, script_batch, self.source.size, live))
         self.membership.follow(self.membership.await_command())

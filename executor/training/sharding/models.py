@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import torch
 from torch import Tensor, nn
 from torch.distributed.fsdp import FSDPModule
 from torch.distributed.tensor import DTensor
@@ -69,6 +70,16 @@ def add_up_gradients(modules: Sequence[nn.Module]) -> None:
             if isinstance(child, FSDPModule):
                 child.set_gradient_divide_factor(1.0)
                 child.set_force_sum_reduction_for_comms(True)
+
+
+@torch.no_grad()
+def copy_once(parameters: Sequence[Tensor]) -> None:
+    """Copy parameters onto themselves: the first copy of each shape takes DTensor tens of milliseconds.
+
+    So it is over before others wait for this process to take its state over.
+    """
+    for parameter in parameters:
+        parameter.copy_(parameter.detach())
 
 
 def parameters_of(module: nn.Module) -> list[tuple[str, Tensor]]:
