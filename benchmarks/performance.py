@@ -173,6 +173,7 @@ BENCHMARKS = (
             Figure("unchanged_lines_max", "the same of plain and restarting programs", "= 0"),
             Figure("steps_lost_max", "steps made again, beyond what a program's own checkpoints allow", "= 0"),
         ),
+        timeout_s=2400.0,
     ),
     Benchmark(
         "restart_elastic",
