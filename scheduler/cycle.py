@@ -38,6 +38,7 @@ from .reactions import claim, end, force_out, lose_everything, react, start_prof
 from .reattachment import reattach
 from .record import JobRecord, Origin, Stopped
 from .records import Records
+from .round_times import RoundTimes
 from .snapshot import TRAINED_IN, Snapshot, take_snapshot
 from .store import Event, Store
 from .transition import CycleAction, StartProfile, Wanted, actions, plan_slots, without_given_up
@@ -85,13 +86,8 @@ class SchedulingCycle:
         strict: bool = False,
         woken: Callable[[], None] = lambda: None,
     ) -> None:
-        self._store = store
-        self._policy = policy
-        self._nodes = nodes
-        self._executors = executors
-        self._clock = clock
-        self._settings = settings
-        self._woken = woken
+        self._store, self._policy, self._nodes, self._executors = store, policy, nodes, executors
+        self._clock, self._settings, self._woken = clock, settings, woken
         self._known = KnownProfiles(store)
         failed = partial(self._log, None)
         self.learning = LearningHook(store, RunLengthLearner(), NO_LENGTHS, settings.learned_dir, clock, failed)
@@ -104,9 +100,7 @@ class SchedulingCycle:
         self._losses: dict[str, tuple[int, float]] = {}  # losses in a row, and the job's progress at the last
         self._observed = NodesSnapshot()
         self._known_version = 0
-        self._asked_at_s: float | None = clock.monotonic_s() - settings.debounce_s  # the first round comes at once
-        self._last_round_s = clock.monotonic_s()
-        self._again_s: float | None = None  # wall seconds at which the policy wants to be asked again
+        self._times = RoundTimes(clock, settings)
         self._number = 0
         self._stopped = False
         self.unplanned: str | None = None  # why the policy did not plan the last round; None: it did
@@ -189,8 +183,8 @@ class SchedulingCycle:
                     job = self._records.apply(reaction, now)
 
     def _snapshot(self, nodes: NodesSnapshot, now: float) -> Snapshot:
-        self._asked_at_s, self._records.round_asked = None, False
-        self._last_round_s, self._again_s = self._clock.monotonic_s(), None
+        self._records.round_asked = False
+        self._times.begin()
         jobs = [job for job in self._store.unretired.values() if job.active and not job.paused]
         trained = [job for job in jobs if job.phase in TRAINED_IN]
         models = self._models.models(trained, nodes.cluster.gpu_types, self._failed)
@@ -222,8 +216,7 @@ class SchedulingCycle:
         self.unplanned = told
 
     def _place(self, snapshot: Snapshot, plan: Plan, nodes: NodesSnapshot, seconds: float) -> None:
-        if plan.again_s is not None and plan.again_s > snapshot.round.now:  # else it has been asked by now
-            self._again_s = plan.again_s
+        self._times.ask_again(plan.again_s, snapshot.round.now)
         self._wanted = plan_slots(snapshot, plan, nodes, self._store.unretired.values(), self._failed)
         self.rounds += 1
         self.last_round = RoundDone(self.rounds, snapshot.round, plan, dict(self._wanted.slots), seconds)
@@ -382,17 +375,12 @@ class SchedulingCycle:
 
     def ask_round(self) -> None:
         """Have a round soon; several reasons within the debounce time share one."""
-        if self._asked_at_s is None:
-            self._asked_at_s = self._clock.monotonic_s()
+        self._times.ask()
         self._woken()
 
     def idle_s(self) -> float:
         """Return seconds until the next cycle is due at the latest."""
-        refresh_s, asked = self._settings.node_refresh_s, self._asked_at_s
-        if asked is None:
-            return refresh_s
-        left_s = asked + self._settings.debounce_s - self._clock.monotonic_s()
-        return min(max(left_s, 0.01), refresh_s)
+        return self._times.idle_s
 
     # --- inside ---------------------------------------------------------------------------------------------
 
@@ -400,10 +388,7 @@ class SchedulingCycle:
         if self._records.round_asked:
             self._records.round_asked = False
             self.ask_round()
-        now_s, asked = self._clock.monotonic_s(), self._asked_at_s
-        early = asked is not None and now_s - asked >= self._settings.debounce_s
-        again = self._again_s is not None and self._clock.wall_s() >= self._again_s
-        return early or again or now_s - self._last_round_s >= self._settings.round_interval_s
+        return self._times.due
 
     @contextmanager
     def _timed(self, phase: str, timings: dict[str, float]) -> Iterator[None]:
