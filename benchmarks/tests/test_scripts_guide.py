@@ -104,7 +104,7 @@ def test_prepare_refuses_in_one_sentence(kind: str, said: str) -> None:
     assert "\n" not in sentence
 
 
-def test_sharded_models_are_refused_by_name() -> None:
+def test_sharded_models_are_refused_by_name_where_replicas_are_one_process() -> None:
     code = (
         "import torch.distributed as dist\n"
         "dist.init_process_group('gloo', store=dist.HashStore(), rank=0, world_size=1)\n"
@@ -114,7 +114,8 @@ def test_sharded_models_are_refused_by_name() -> None:
         "identify([sharded(), optimizer, loader])\n"
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
-    assert "ValueError: prepare: weight is a DTensor; sharded models" in ran.stderr.splitlines()[-1]
+    told = "ValueError: prepare: weight is sharded (fully_shard), but the job's replicas are one process each"
+    assert told in ran.stderr.splitlines()[-1]
 
 
 def test_prepare_twice_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -237,7 +238,7 @@ def test_every_refused_line_is_tried_here() -> None:
         "**An optimizer that steps in a hook": "step_in_backward",
         "**Parameters that follow losses": "zeroth_order",
         "**Sparse gradients": "",
-        "**`DTensor` models": "",
+        "**Models that are sharded in part": "",
         "**A hidden state that goes on": "truncated_bptt",
         "**Lazy modules": "",
         "**Two training loaders": "",

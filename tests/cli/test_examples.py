@@ -15,8 +15,11 @@ from tests.support.warm_group import WarmGroup
 from tests.support.warm_python import Script, run_together
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
-PLAIN = sorted(path.parent for path in EXAMPLES.glob("*/plain.py"))  # those with their plain script beside them
-FOLDERS = sorted(path.parent for path in EXAMPLES.glob("*/train.py") if path.parent not in PLAIN)
+# Their loops are run by a framework; what they compute is tested in tests/integrations.
+FRAMEWORKS = ("accelerate_loop", "lightning_module", "ray_train", "transformers_trainer")
+BESIDE = sorted(path.parent for path in EXAMPLES.glob("*/plain.py"))  # those with their plain script beside them
+PLAIN = [folder for folder in BESIDE if folder.name not in FRAMEWORKS]
+FOLDERS = sorted(path.parent for path in EXAMPLES.glob("*/train.py") if path.parent not in BESIDE)
 SHORT = {"language_model": ["--max-steps", "100"]}
 TWIN = runpy.run_path(str(EXAMPLES / "plain.py"))
 NAMES = [folder.name for folder in FOLDERS]
@@ -38,7 +41,8 @@ def changed(folder: Path) -> int:
     return sum(max(i2 - i1, j2 - j1) for kind, i1, i2, j1, j2 in codes if kind != "equal")
 
 
-def test_all_nine_are_there() -> None:
+def test_all_thirteen_are_there() -> None:
+    assert {folder.name for folder in BESIDE} - {folder.name for folder in PLAIN} == set(FRAMEWORKS)
     assert [folder.name for folder in PLAIN] == ["classifier", "gan", "language_model", "vae"]
     assert NAMES == ["char_transformer", "finetune", "image_classifier", "pipeline_parallel", "rigid"]
 
@@ -74,6 +78,14 @@ def test_by_itself_it_does_what_its_plain_twin_does(folder: Path, tmp_path: Path
 def test_at_most_six_lines_of_the_plain_script_are_changed(folder: Path) -> None:
     assert 4 <= changed(folder) <= 6
     assert "coadapt" not in (folder / "plain.py").read_text()
+
+
+@pytest.mark.parametrize("name", FRAMEWORKS)
+def test_at_most_four_lines_of_a_framework_s_script_are_changed(name: str) -> None:
+    plain, elastic = [(EXAMPLES / name / file).read_text().splitlines() for file in ("plain.py", "train.py")]
+    new = [line for line in elastic if line not in plain]
+    assert 1 <= sum("coadapt" in line or line.lstrip()[:1] not in ('"', "#", "") for line in new) <= 4, new
+    assert not any("coadapt" in line for line in plain)
 
 
 @pytest.mark.parametrize("folder", PLAIN, ids=lambda folder: folder.name)
