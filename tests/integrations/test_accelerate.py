@@ -40,6 +40,7 @@ def test_a_script_goes_on_from_the_jobs_checkpoint(plain: dict[str, torch.Tensor
     assert_alike(tmp_path / "job", plain)
 
 
+@pytest.mark.slow
 def test_outside_of_a_job_it_is_accelerates_own(plain: dict[str, torch.Tensor], tmp_path: Path) -> None:
     run_plain(EXAMPLE, tmp_path / "run", script="train.py")
     mine = torch.load(tmp_path / "run" / "model.pt")

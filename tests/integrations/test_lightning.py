@@ -46,6 +46,7 @@ def test_a_module_goes_on_from_the_jobs_checkpoint(plain: dict[str, Any], tmp_pa
     assert_alike(tmp_path / "job", plain)
 
 
+@pytest.mark.slow
 def test_outside_of_a_job_it_is_lightnings_own(plain: dict[str, Any], tmp_path: Path) -> None:
     run_plain(EXAMPLE, tmp_path / "run", script="train.py")
     mine = torch.load(tmp_path / "run" / "final.ckpt", weights_only=False)

@@ -18,7 +18,7 @@ from tests.support.emulated_cluster import NAMESPACE, EmulatedCluster
 from tests.support.executor_service import NAME, ToldJob
 from tests.support.framework_runs import EXAMPLES, OFFLINE, run_plain
 
-pytestmark = pytest.mark.live
+pytestmark = [pytest.mark.live, pytest.mark.slow]
 State = dict[str, torch.Tensor]
 
 

@@ -28,6 +28,7 @@ def test_a_function_that_is_resized_four_times_ends_as_the_plain_one(error: floa
     assert torch.load(tmp_path / "job" / "outputs" / "checkpoint" / "model.pt").keys() >= {"0.weight", "2.bias"}
 
 
+@pytest.mark.slow
 def test_outside_of_a_job_it_is_ray_trains_own(error: float, tmp_path: Path) -> None:
     said = run_plain(EXAMPLE, tmp_path / "run", script="train.py")
     assert ast.literal_eval(said.splitlines()[-1])["error"] == error
