@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import os
-import queue
 import socket
 import threading
 import time
@@ -31,6 +30,8 @@ from .executor_job import ExecutorJob, ExecutorStatus
 from .files.job_log import JobLog
 from .files.site import Site
 from .files.workplace import local_path
+from .inbox import Inbox
+from .package_parts import read_part
 from .processes import rendezvous_store as store
 from .processes.template_wire import Owner
 from .processes.training_process import Launch
@@ -52,9 +53,6 @@ from .worker_environment import worker_environment
 __all__ = ["AdaptiveExecutor", "ExecutorJob", "ExecutorStatus"]
 
 log = logging.getLogger(__name__)
-
-PART_BYTES = 4 << 20
-IDLE_S = 5.0  # the loop looks up at least so often
 
 
 def patient(hang_timeout_s: float) -> Timeouts:
@@ -103,7 +101,7 @@ class AdaptiveExecutor:
             hands_over=bool(job.outputs_url) and local_path(job.outputs_url) is None,
         )
         self._status = self._snapshot()
-        self._inbox: queue.SimpleQueue[Callable[[float], list[Effect]]] = queue.SimpleQueue()
+        self._inbox: Inbox[Effect] = Inbox()
         threading.Thread(target=store.keep, args=(listener, self._store, owner), name="store", daemon=True).start()
         self._restarted = ray.get_runtime_context().was_current_actor_reconstructed
         threading.Thread(target=self._run, name="executor", daemon=True).start()
@@ -154,9 +152,7 @@ class AdaptiveExecutor:
 
     def package_part(self, offset: int) -> bytes:
         """Return a piece of the job's package from an offset on; empty at its end."""
-        with open(self._job.package, "rb") as file:
-            file.seek(offset)
-            return file.read(PART_BYTES)
+        return read_part(self._job.package, offset)
 
     # --- the thread that owns the state -----------------------------------------------------------------------
 
@@ -164,11 +160,7 @@ class AdaptiveExecutor:
         if self._restarted and self._service.exists:
             self._begin_again()
         while True:
-            wait_s = min(max(self._machine.next_deadline_s - time.monotonic(), 0.0), IDLE_S)
-            try:
-                handle = self._inbox.get(timeout=wait_s) if wait_s > 0 else self._inbox.get_nowait()
-            except queue.Empty:
-                handle = self._machine.tick
+            handle = self._inbox.next(self._machine.next_deadline_s, self._machine.tick)
             try:
                 self._carry_out(handle(time.monotonic()))
             except Exception:

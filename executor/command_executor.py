@@ -6,7 +6,6 @@ One thread owns all state; actor methods only put requests into its inbox and re
 from __future__ import annotations
 
 import logging
-import queue
 import sys
 import threading
 import time
@@ -29,6 +28,8 @@ from .commands.reconciler import CommandReconciler
 from .executor_job import ExecutorStatus
 from .files.job_log import JobLog
 from .files.site import Site
+from .inbox import Inbox
+from .package_parts import read_part
 from .processes.template_wire import ONE_THREAD
 from .programs.command_processes import CommandLaunch
 from .protocol.command_events import CommandEvent, Refused, Said, Status
@@ -44,8 +45,6 @@ from .worker_environment import tracking
 
 log = logging.getLogger(__name__)
 
-PART_BYTES = 4 << 20
-IDLE_S = 5.0  # the loop looks up at least so often
 NO_PROFILE = "a command is not measured before it runs"
 
 Handle = Callable[[float], list[Effect]]
@@ -77,7 +76,7 @@ class CommandExecutor:
             program=job.called,
         )
         self._status = self._snapshot()
-        self._inbox: queue.SimpleQueue[Handle] = queue.SimpleQueue()
+        self._inbox: Inbox[Effect] = Inbox()
         self._actors = WorkerActors(job.id, job.pip, self._on_actor_end)
         self._service = ServiceLink(job.id, job.life, job.service_name, job.service_namespace)
         self._usage = UsageAccount(incarnation, self._service.put, time.monotonic())
@@ -131,9 +130,7 @@ class CommandExecutor:
 
     def package_part(self, offset: int) -> bytes:
         """Return a piece of the job's package from an offset on; empty at its end."""
-        with open(self._job.package, "rb") as file:
-            file.seek(offset)
-            return file.read(PART_BYTES)
+        return read_part(self._job.package, offset)
 
     # --- the thread that owns the state -----------------------------------------------------------------------
 
@@ -142,13 +139,7 @@ class CommandExecutor:
             # Commands that were sent until now are void: the service counts on this executor holding nothing.
             self._machine.ignore(self._service.told(Released(0, everything=True)).sequence)
         while True:
-            now = time.monotonic()
-            due_s = min(self._machine.next_deadline_s, self._report_due_s)
-            try:
-                wait_s = min(max(due_s - now, 0.0), IDLE_S)
-                handle = self._inbox.get(timeout=wait_s) if wait_s > 0 else self._inbox.get_nowait()
-            except queue.Empty:
-                handle = self._machine.tick
+            handle = self._inbox.next(min(self._machine.next_deadline_s, self._report_due_s), self._machine.tick)
             try:
                 self._carry_out(handle(time.monotonic()))
                 if time.monotonic() >= self._report_due_s:

@@ -5,18 +5,19 @@ from __future__ import annotations
 import os
 import sys
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import ray
 
 from ..core.slot import Slot
 from .event_relay import EventRelay
-from .files.job_folder import FolderError
 from .files.site import Site
 from .files.workplace import Workplace
 from .gpu_locks import hold
 from .gpu_names import first_environment, given_by, names_on_machine
 from .in_order import InOrder
+from .package_parts import part_of
 from .programs.command_processes import CommandLaunch, CommandProcesses
 from .programs.environment import with_output_dir
 from .protocol.command_events import Begin, Begun, CommandEvent, CommandOrder, Ended, Said
@@ -46,7 +47,7 @@ class CommandWorker:
 
         Raises: FolderError if the job's folder cannot be made here, GpuNameError for a GPU that is not seen here.
         """
-        place = self._place = Workplace(self._site, self._package_part, self._tell)
+        place = self._place = Workplace(self._site, partial(part_of, self._executor), self._tell)
         launch = self._placed(place)
         names = names_on_machine(self._slot, first_environment())
         # The processes keep the locks as well: none of them is alive when the next job gets these GPUs.
@@ -85,13 +86,6 @@ class CommandWorker:
         env = {"PATH": path, **self._launch.env, **outputs, **given}
         cwd = place.cwd or self._launch.cwd
         return replace(self._launch, command=command, status_file=status_file, env=env, cwd=cwd)
-
-    def _package_part(self, offset: int) -> bytes:
-        try:
-            part: bytes = ray.get(self._executor.package_part.remote(offset))
-        except ray.exceptions.RayTaskError as error:
-            raise FolderError(f"the job's package cannot be had: {error.cause}") from None
-        return part
 
     def _kill(self) -> None:
         if self._processes is not None:

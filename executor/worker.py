@@ -5,18 +5,19 @@ from __future__ import annotations
 import os
 import threading
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import ray
 
 from ..core.slot import Slot
 from .event_relay import EventRelay
-from .files.job_folder import FolderError
 from .files.site import Site
 from .files.workplace import Workplace
 from .gpu_locks import hold
 from .gpu_names import first_environment, given_by, names_on_machine
 from .in_order import InOrder
+from .package_parts import part_of
 from .processes.replica import ReplicaProcesses, free_port, shard_environment
 from .processes.template_wire import Owner
 from .processes.training_process import Launch, TrainingProcess
@@ -69,7 +70,7 @@ class Worker:
 
         Raises: FolderError if the job's folder cannot be made here, GpuNameError for a GPU that is not seen here.
         """
-        place = self._place = Workplace(self._site, self._package_part, self._tell)
+        place = self._place = Workplace(self._site, partial(part_of, self._executor), self._tell)
         launch = self._placed(place)
         if self._slot is not None:
             hold(names_on_machine(self._slot, first_environment()), shared=self._slot.share < 1)
@@ -120,13 +121,6 @@ class Worker:
         given = {} if self._slot is None else given_by(self._slot, self._launch.env, first_environment())
         launch = replace(self._launch, env={**self._launch.env, **outputs, **given}, owner=owner)
         return launch if place.cwd is None else replace(launch, cwd=place.cwd, paths=(place.cwd,))
-
-    def _package_part(self, offset: int) -> bytes:
-        try:
-            part: bytes = ray.get(self._executor.package_part.remote(offset))
-        except ray.exceptions.RayTaskError as error:
-            raise FolderError(f"the job's package cannot be had: {error.cause}") from None
-        return part
 
     def _kill(self) -> None:
         if self._process is not None:

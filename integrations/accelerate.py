@@ -76,7 +76,7 @@ class Accelerator(accelerate.Accelerator):
             return super().prepare(*args, device_placement=device_placement)
         if not any(isinstance(one, torch.optim.Optimizer) for one in args):
             return super().prepare(*args, device_placement=device_placement)
-        place = list(device_placement or [None] * len(args))  # type: ignore[list-item]
+        place: list[bool | None] = [*device_placement] if device_placement else [None] * len(args)
         loader = next((one for one in args if isinstance(one, DataLoader)), None)
         done = dict(enumerate(args))
         for i, one in enumerate(args):

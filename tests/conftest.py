@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -71,3 +72,16 @@ def emulated_cluster() -> Iterator[EmulatedCluster]:
             ray.shutdown()
             cluster.shutdown()
             os.environ.pop("RAY_TMPDIR")
+
+
+@pytest.fixture(scope="module")
+def service(emulated_cluster: EmulatedCluster) -> Iterator[Any]:
+    """An actor that executors take for the scheduler service."""
+    import ray
+
+    from tests.support.executor_service import NAME, Service
+
+    options = {"name": NAME, "namespace": NAMESPACE, "max_concurrency": 8, "num_cpus": 0}
+    actor = ray.remote(Service).options(**options).remote()
+    yield actor
+    ray.kill(actor)

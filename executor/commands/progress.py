@@ -41,7 +41,6 @@ class CommandProgress:
     total_steps: int | None = None
     metrics: dict[str, float] = field(default_factory=dict)
     last: Status | None = None  # of this generation
-    best: Status | None = None  # how far it was at its last status, of any generation
     _generation: int = 0
     _since: tuple[float, float] | None = None  # (time, nominal steps) from which speed is measured
     _first_s: float = 0.0
@@ -80,7 +79,7 @@ class CommandProgress:
                 samples=known.samples if status.samples is None else status.samples,
                 fraction=self._later_fraction(known, status),
             )
-        self.last = self.best = status
+        self.last = status
         done = self._nominal_steps(status)
         if done is None:
             return

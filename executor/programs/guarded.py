@@ -91,11 +91,6 @@ class GuardedProgram:
                 os.close(self._control)
                 self._control = -1
 
-    def pause(self, *, on: bool) -> None:
-        """Stop its processes from outside, or let them go on."""
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(self.pid, signal.SIGSTOP if on else signal.SIGCONT)
-
     def wait(self) -> HowItEnded:
         """Wait until all are gone and all output is read."""
         answer = self._answer()

@@ -94,6 +94,8 @@ class StatusSources:
             self._server.server_close()
 
     def from_log(self, status: Status) -> None:
+        """Take what a line of the output says, unless a better source spoke before that line was written."""
+        self.read_rest()
         self._take(Source.LOG, status)
 
     def read_rest(self) -> None:

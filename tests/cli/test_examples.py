@@ -2,6 +2,7 @@
 
 import difflib
 import runpy
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -83,8 +84,11 @@ def test_at_most_six_lines_of_the_plain_script_are_changed(folder: Path) -> None
 @pytest.mark.parametrize("name", FRAMEWORKS)
 def test_at_most_four_lines_of_a_framework_s_script_are_changed(name: str) -> None:
     plain, elastic = [(EXAMPLES / name / file).read_text().splitlines() for file in ("plain.py", "train.py")]
-    new = [line for line in elastic if line not in plain]
-    assert 1 <= sum("coadapt" in line or line.lstrip()[:1] not in ('"', "#", "") for line in new) <= 4, new
+    new, gone = (
+        Counter(elastic) - Counter(plain),
+        Counter(plain) - Counter(elastic),
+    )  # an import may stand elsewhere
+    assert 1 <= max(new.total(), gone.total()) <= 4, (new, gone)
     assert not any("coadapt" in line for line in plain)
 
 

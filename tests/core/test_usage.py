@@ -47,7 +47,7 @@ def close(one: Usage, other: Usage) -> bool:
 def test_the_order_in_which_samples_are_joined_does_not_matter(found: list[Usage], random: object) -> None:
     whole = reduce(Usage.__add__, found)
     mixed = list(found)
-    random.shuffle(mixed)  # type: ignore[attr-defined]
+    random.shuffle(mixed)
     half = len(mixed) // 2
     joined = reduce(Usage.__add__, mixed[:half], NO_USAGE) + reduce(Usage.__add__, mixed[half:], NO_USAGE)
     assert close(whole, joined)

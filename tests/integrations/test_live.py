@@ -13,7 +13,6 @@ from coadapt.core.training_config import TrainingConfig
 from coadapt.executor.executor_job import ExecutorJob
 from coadapt.executor.protocol.job_events import JobFinished, Running
 
-from tests.executor.conftest import service  # noqa: F401
 from tests.support.emulated_cluster import NAMESPACE, EmulatedCluster
 from tests.support.executor_service import NAME, ToldJob
 from tests.support.framework_runs import EXAMPLES, OFFLINE, run_plain
@@ -37,7 +36,7 @@ def of_module(folder: Path) -> State:
     return torch.load(found, weights_only=False)["state_dict"]
 
 
-def begin(service: Any, example: str, folder: Path) -> ToldJob:  # noqa: F811
+def begin(service: Any, example: str, folder: Path) -> ToldJob:
     from coadapt.executor.adaptive_executor import AdaptiveExecutor
 
     job = ToldJob(service, AdaptiveExecutor, folder)
@@ -59,7 +58,7 @@ def begin(service: Any, example: str, folder: Path) -> ToldJob:  # noqa: F811
     return job
 
 
-def run_shrunk(service: Any, example: str, folder: Path, cluster: EmulatedCluster) -> JobFinished:  # noqa: F811
+def run_shrunk(service: Any, example: str, folder: Path, cluster: EmulatedCluster) -> JobFinished:
     """Run an example with two replicas, then with the second of them alone."""
     job = begin(service, example, folder)
     try:
@@ -80,7 +79,7 @@ def run_shrunk(service: Any, example: str, folder: Path, cluster: EmulatedCluste
 def test_an_example_is_resized_as_a_job_and_ends_as_the_plain_script(
     example: str,
     state_of: Callable[[Path], State],
-    service: Any,  # noqa: F811
+    service: Any,
     emulated_cluster: EmulatedCluster,
     tmp_path: Path,
 ) -> None:
@@ -92,7 +91,7 @@ def test_an_example_is_resized_as_a_job_and_ends_as_the_plain_script(
 
 
 def test_a_function_of_ray_train_is_resized_as_a_job_and_ends_as_alone(
-    service: Any,  # noqa: F811
+    service: Any,
     emulated_cluster: EmulatedCluster,
     tmp_path: Path,
 ) -> None:

@@ -421,7 +421,7 @@ def test_a_plan_made_before_a_job_was_paused_gives_it_nothing(tmp_path: Path) ->
         world.tell("pause", ["a"])
         return found
 
-    world.policy.plan = pausing  # type: ignore[method-assign]
+    world.policy.plan = pausing
     world.play("go 2\n? sent")
     assert world.job("a").target == ()
 
