@@ -5,6 +5,7 @@ others are made beside it: that of all ranks, and that of the ranks which hold t
 
 The processes of a replica go on together or not at all: a forward of one waits for the others. So they agree
 after each collective on whether it succeeded for all of them, and `broken` is what they have agreed on.
+A rank that waits in a column never hears of a failure in another one. So a failure is told through the store.
 """
 
 from __future__ import annotations
@@ -31,6 +32,9 @@ from .group import (
     wait_for_members,
 )
 
+FAILED = "failed"  # the store has this key as soon as a collective has failed for a rank
+ASK_S = 0.3  # a wait as long as this asks the store
+
 
 class ShardedGroup(Group):
     """A formed group of whole replicas. Ranks count shards first: rank = replica x processes + shard."""
@@ -48,6 +52,7 @@ class ShardedGroup(Group):
         """Make a group. `everyone` None: torch's default group is that of all ranks, which are one replica."""
         self._gave_up = False
         super().__init__(join, device, sockets or {}, store)
+        self._store = store
         self.shards = shards
         self._everyone = everyone
         self._column = Column(self, join, same_shard)
@@ -140,10 +145,27 @@ class ShardedGroup(Group):
             with super().collective():
                 yield
         except GroupBroken:
+            self._tell_failure()
             self._agree(False)
             raise
         if not self._agree(True):
             raise GroupBroken("a collective failed for another process of this replica")
+
+    def look_up(self, waited_s: float = 0.0) -> None:
+        super().look_up(waited_s)
+        if waited_s >= ASK_S and self._hears_of_failure():
+            self.fail()
+            raise GroupBroken("a collective failed for another process of this group")
+
+    def _tell_failure(self) -> None:
+        if self._store is not None:
+            with suppress(RuntimeError, OSError):
+                self._store.set(FAILED, "")
+
+    def _hears_of_failure(self) -> bool:
+        with suppress(RuntimeError, OSError):
+            return self._store is not None and self._store.check([FAILED])
+        return False
 
     def _agree(self, fine: bool) -> bool:
         assert self.shards is not None

@@ -15,6 +15,7 @@ import pytest
 import torch
 from coadapt.executor.training.data import counted_loops
 from coadapt.executor.training.data.elastic_loader import make_elastic
+from coadapt.executor.training.variables import seen_sums
 from coadapt.executor.training.variables.undue import Undue
 from torch.utils.data import DataLoader, TensorDataset
 
@@ -186,7 +187,8 @@ def test_what_holds_no_batches_is_counted_as_before() -> None:
 
 
 @pytest.mark.usefixtures("counting")
-def test_compiled_code_counts_what_it_holds() -> None:
+def test_compiled_code_counts_what_it_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(seen_sums, "_compiles", False)  # which compiling sets for the whole process
     loader_of(Passes([1]))
 
     def f(x: torch.Tensor) -> torch.Tensor:
