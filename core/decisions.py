@@ -23,6 +23,7 @@ class WaitReason(Code):
     NOT_WORTH_IT = "not_worth_it", "nothing that it could have is worth more to the objective than leaving it out"
     HAD_ITS_TURN = "had_its_turn", "it rests after its turn, as jobs that share time do"
     KEPT_BY_OTHERS = "kept_by_others", "it must be served, but jobs that may not be stopped hold the GPUs"
+    PLACE_KEPT = "place_kept", "a place is kept for a job that has waited long, and it may not take that"
     NO_SHARE_YET = "no_share_yet", "its share of GPU time is worked out when the others' shares next are"
     PAUSED = "paused", "its user has paused it, until `coadapt resume`"
     MEASURING = "measuring", "it is measured before it first trains"

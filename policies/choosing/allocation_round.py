@@ -23,6 +23,7 @@ from ..placing.placer import Placer
 from .decided import ProgramReasons, decisions_of, no_configuration
 from .demand_limits import DemandKinds
 from .goodput_rows import GoodputRows
+from .kept_place import keep_place
 from .lazy import LazyMapping
 from .leftovers import leftovers
 from .recent_needs import RecentNeeds
@@ -45,6 +46,8 @@ class ProgramOptions(BaseModel):
     solver: str = "structured"
     # Relative change of a job's goodput up to which its values are not recomputed.
     tolerance: float = Field(default=0.01, ge=0, lt=1)
+    # A job of a fixed size that may not be moved has a place kept for it after so long. None: never.
+    patience_s: float | None = Field(default=1800.0, ge=0)
 
     @field_validator("solver")
     @classmethod
@@ -162,7 +165,10 @@ class ProgramPolicy(ABC):
         held = {
             job.id: job.placement for job in jobs if job.placement is not None and is_pinned(job, round.cluster)
         }
+        kept = keep_place(jobs, held, round.cluster, round.now, self._options.patience_s)
+        held.update(kept.given)
         kinds = self._kinds_of(round.cluster, jobs)
+        jobs = [job for job in jobs if job.id not in kept.waits]
         limits = kinds.limits(configurations.limits(held.values()), configurations, held.values())
         with InterruptsWait():  # once, and not for each change
             program = self._prepare(limits, configurations)
@@ -193,7 +199,7 @@ class ProgramPolicy(ABC):
         demands = LazyMapping([job.id for job in jobs], lambda i: Demand.of(jobs[i].spec))
         placed = Placer().place(
             wanted,
-            {job.id: job.placement for job in jobs if job.placement is not None},
+            {**{job.id: job.placement for job in jobs if job.placement is not None}, **kept.given},
             round.cluster,
             held.keys(),
             demands,
@@ -213,7 +219,9 @@ class ProgramPolicy(ABC):
         )
         unmet = {ids[row] for row in solution.unmet}
         resting = frozenset(() if self._turns is None else self._turns.resting)
-        reasons = ProgramReasons(round, configurations, gains, costs, wanted, placements, unmet, resting)
+        reasons = ProgramReasons(
+            round, configurations, gains, costs, wanted, placements, unmet, resting, kept.waits
+        )
         return Plan(
             placements=placements,
             objective=solution.objective,

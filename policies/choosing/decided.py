@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -233,6 +233,7 @@ class ProgramReasons:
         placements: where that is.
         unmet: jobs that must be served and cannot be.
         resting: jobs that rest after their turn.
+        waits: why jobs that are no part of the program wait, by their ids.
     """
 
     round: Round
@@ -243,6 +244,7 @@ class ProgramReasons:
     placements: Mapping[str, Placement]
     unmet: Collection[str] = ()
     resting: Collection[str] = ()
+    waits: Mapping[str, Waiting] = field(default_factory=dict)
 
     @cached_property
     def _left(self) -> Left:
@@ -250,6 +252,8 @@ class ProgramReasons:
 
     def why(self, i: int) -> Waiting | Refused:
         job = self.round.jobs[i]
+        if (waits := self.waits.get(job.id)) is not None:
+            return waits
         if job.id in self.wanted:
             c = self.wanted[job.id]
             return self._lacks(job, c) or Waiting(
