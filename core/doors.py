@@ -113,6 +113,8 @@ def check(spec: Any) -> None:
 def _check_native(spec: Any) -> None:
     if spec.command:
         raise ValueError("command: an elastic command names its sizes, as sizes: [1, 2, 4]; else elastic is false")
+    if spec.emulation.pause:
+        raise ValueError("emulation.pause: true is for commands; coadapt.prepare keeps to a pace as it is")
     for field in ("processes", "restartable", "grace_s", "progress"):
         if getattr(spec, field) != type(spec).model_fields[field].default:
             raise ValueError(f"{field}: only a job with elastic: false, or with sizes, has it")

@@ -98,6 +98,8 @@ class Emulation(_Strict):
     """Whose speed to take: a model of core/pace_profiles.json."""
     time_scale: float = Field(default=1.0, gt=0)
     """10: ten times faster than the measured GPUs."""
+    pause: bool = False
+    """Whether a command is stopped for parts of the time, so that GPU types differ as in `profile`."""
 
 
 class ProgressSource(_Strict):

@@ -100,6 +100,18 @@ def gpu_types(profile: str) -> list[str]:
 
 
 @cache
+def part_of_fastest(profile: str, gpu_type: str) -> float:
+    """Return the speed of one GPU of a type over that of the fastest type on which a model was measured.
+
+    Both have the largest batch that fits every type. Raises ValueError as `Pace.of`.
+    """
+    paces = {t: Pace.of(profile, t) for t in {*gpu_types(profile), gpu_type}}
+    local_bsz = min(pace.max_local_bsz for pace in paces.values())
+    times_s = {t: pace.step_time_s(1, 1, local_bsz, 0) for t, pace in paces.items()}
+    return min(times_s.values()) / times_s[gpu_type]
+
+
+@cache
 def measured_profiles() -> dict[str, dict[str, Any]]:
     """Return what was measured, by model and GPU type."""
     return json.loads(PACE_PROFILES.read_text())["profiles"]

@@ -18,6 +18,7 @@ import ray
 from ..core.reports import Report
 from ..core.slot import Slot
 from ..estimators.measurements import Measurements
+from ..estimators.pace import part_of_fastest
 from .batch_choice import group_shape
 from .command_job import CommandJob
 from .command_worker import CommandWorker
@@ -257,6 +258,7 @@ class CommandExecutor:
             status_file=job.status_file,
             pattern=job.pattern,
             called=job.called,
+            pace=part_of_fastest(job.pause_profile, slot.gpu_type) if slot.emulated and job.pause_profile else 1.0,
         )
         site = Site(
             key=job.folder or job.id,

@@ -43,6 +43,7 @@ class CommandJob:
     total_steps: int | None = None
     status_file: str = ""
     pattern: str = ""
+    pause_profile: str = ""  # by whose speeds it is stopped for a part of the time, on emulated nodes; "": never
     fingerprint: str = ""
     report_interval_s: float = 30.0
     measurements: Measurements | None = None  # the service's last copy

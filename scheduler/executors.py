@@ -283,6 +283,7 @@ def command_job(job: JobRecord, settings: Settings, packages: PackageStore) -> C
         total_steps=spec.progress.total_steps,
         status_file=spec.progress.file or "",
         pattern=spec.progress.pattern or "",
+        pause_profile=spec.emulation.profile if spec.emulation.pause else "",
         fingerprint=spec.fingerprint or job.script_key or job.id,
         report_interval_s=spec.training.report_interval_s,
         measurements=job.measurements,

@@ -1,12 +1,13 @@
 """Run one program, and end with it all that it has started. This is a script of its own, which imports no other.
 
-    python command_guard.py CONTROL RESULT PROGRAM ARGUMENT…
+    python command_guard.py CONTROL RESULT PACE PROGRAM ARGUMENT…
 
 A program may start others in sessions of their own, or fork into the background. They become children of this
 process, which is their subreaper, so none of them outlives it. Whoever ends the worker ends its children as well,
 so this process is none of them. CONTROL is a pipe from the worker:
 `SECONDS` on a line asks for SIGTERM, and SIGKILL so many seconds later. Its end means that the worker is gone, and
-kills everything at once. One line of JSON goes to RESULT when all are gone.
+kills everything at once. One line of JSON goes to RESULT when all are gone. PACE below 1 is the part of the time
+that the program may run: it is stopped for the rest of each period, until it is to end.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from contextlib import suppress
 END_WITH_PARENT = 1  # PR_SET_PDEATHSIG
 SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER
 LOOK_S = 0.05  # between looks at what a program has left behind
+PERIOD_S = 0.2  # of a pace; all programs of a machine run and stop at the same moments
 LINGER_S = 1.0  # for helpers that end by themselves after it, such as Python's resource tracker
 
 
@@ -57,8 +59,9 @@ def send(pids: list[int], number: int) -> None:
 class Guard:
     """Follow the program until everything it has started is gone."""
 
-    def __init__(self, control: int, result: int, command: list[str]) -> None:
-        self._control, self._result, self._command = control, result, command
+    def __init__(self, control: int, result: int, pace: float, command: list[str]) -> None:
+        self._control, self._result, self._pace, self._command = control, result, pace, command
+        self._stopped = False  # for the rest of a period
         self._program = 0
         self._code: int | None = None
         self._deadline_s: float | None = None  # of SIGKILL, once the program was told to end
@@ -95,6 +98,7 @@ class Guard:
             if self._code is not None and not rest:
                 break
             self._act(rest)
+            self._keep_pace()
             self._wait(wake)
         self._tell({"code": self._code, "overdue": self._overdue, "left": self._left})
 
@@ -124,11 +128,30 @@ class Guard:
             self._told_rest = True
             send(rest, signal.SIGTERM)
 
+    def _keep_pace(self) -> None:
+        """Stop what runs beyond its part of a period, and let it go on in the next one."""
+        stops = self._paced and self._into_period_s() >= self._pace * PERIOD_S
+        if stops != self._stopped:
+            self._stopped = stops
+            send(descendants(), signal.SIGSTOP if stops else signal.SIGCONT)
+
+    @property
+    def _paced(self) -> bool:
+        """Whether the program runs, and nobody has asked it to end."""
+        return self._pace < 1 and self._code is None and self._deadline_s is None and not self._alone
+
+    @staticmethod
+    def _into_period_s() -> float:
+        return time.time() % PERIOD_S
+
     def _wait(self, wake: int) -> None:
         """Wait for the end of a child, a word of the worker, or the next moment to look."""
         timeout = None if self._deadline_s is None else max(self._deadline_s - time.monotonic(), 0.0)
         if self._code is not None or self._alone or timeout == 0.0:
             timeout = LOOK_S if not timeout else min(timeout, LOOK_S)
+        elif self._paced:
+            until_s = PERIOD_S if self._stopped else self._pace * PERIOD_S
+            timeout = max(until_s - self._into_period_s(), 0.0)
         watched = [wake] if self._alone else [wake, self._control]
         ready, _, _ = select.select(watched, [], [], timeout)
         if wake in ready:
@@ -157,4 +180,4 @@ if __name__ == "__main__":
     if os.fork():
         os._exit(0)
     os.setsid()
-    Guard(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3:]).run()
+    Guard(int(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3]), sys.argv[4:]).run()

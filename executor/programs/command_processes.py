@@ -39,7 +39,8 @@ NOT_STARTED = 127  # a shell's status for a program that cannot be started
 class CommandLaunch:
     """Describe what to run on a node.
 
-    `env` is added to the worker's own. `status_file` and `pattern` are those of the job's file.
+    `env` is added to the worker's own. `status_file` and `pattern` are those of the job's file. `pace` is the part
+    of the time that processes may run.
     """
 
     job_id: str
@@ -52,6 +53,7 @@ class CommandLaunch:
     status_file: str = ""
     pattern: str = ""
     called: str = "the program"  # as sentences name it
+    pace: float = 1.0
 
 
 class CommandProcesses:
@@ -149,7 +151,7 @@ class CommandProcesses:
                 self._emit(Ended(rank, -15))
                 return None
             try:
-                program = GuardedProgram(launch.command, env, launch.cwd, said, self._keep)
+                program = GuardedProgram(launch.command, env, launch.cwd, said, self._keep, launch.pace)
             except NotStarted as error:
                 self._emit(Ended(rank, NOT_STARTED, str(error)))
                 return None

@@ -37,7 +37,7 @@ class GuardedProgram:
     """One program, from its start until all that it has started is gone.
 
     It ends with this process, however that ends. `keep` are file descriptors that stay open until then, such as
-    locks of GPUs. Raises: NotStarted.
+    locks of GPUs. `pace` is the part of the time that it may run. Raises: NotStarted.
     """
 
     def __init__(
@@ -47,13 +47,14 @@ class GuardedProgram:
         cwd: str | None,
         said: Callable[[str], None],
         keep: Sequence[int] = (),
+        pace: float = 1.0,
     ) -> None:
         control, self._control = os.pipe()
         result, told = os.pipe()
         output, written = os.pipe()
         try:
             guard = subprocess.Popen(
-                [sys.executable, "-I", "-S", _GUARD, str(control), str(told), *command],
+                [sys.executable, "-I", "-S", _GUARD, str(control), str(told), repr(pace), *command],
                 env=dict(env),
                 cwd=cwd,
                 pass_fds=(control, told, *keep),

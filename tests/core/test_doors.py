@@ -67,6 +67,7 @@ def test_what_follows_from_the_door_is_filled_in_and_stays_so_when_stored(
         ({"script": "t.py", "sizes": {}}, "sizes: {} names no GPU type; give for example"),
         ({"script": "t.py", "sizes": [0]}, "greater than or equal to 1"),
         ({"script": "t.py", "processes": "node"}, "processes: only a job with elastic: false, or with sizes"),
+        ({"script": "t.py", "emulation": {"pause": True}}, "emulation.pause: true is for commands"),
         ({"script": "t.py", "grace_s": 5}, "grace_s: only a job with elastic: false, or with sizes"),
         ({"script": "t.py", "restartable": True}, "restartable: only a job with elastic: false"),
         ({"script": "t.py", "progress": {"file": "x"}}, "progress: only a job with elastic: false"),

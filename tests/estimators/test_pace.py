@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from coadapt.estimators.pace import MAX_OWED_STEPS, Pace, gpu_types
+from coadapt.estimators.pace import MAX_OWED_STEPS, Pace, gpu_types, part_of_fastest
 from coadapt.estimators.throughput import ThroughputParams
 
 
@@ -79,3 +79,11 @@ def test_a_long_pause_does_not_make_the_rest_free() -> None:
     for _ in range(20):
         pace.wait(clock.now, 1, 1, 10, 0)
     assert clock.now - begin == pytest.approx((20 - MAX_OWED_STEPS) * step_s)
+
+
+def test_the_fastest_measured_type_has_all_of_the_time_and_others_their_part() -> None:
+    parts = {t: part_of_fastest("cifar10", t) for t in gpu_types("cifar10")}
+    assert max(parts.values()) == 1.0
+    assert 0 < parts["t4"] < parts["rtx"] < parts["a100"] == 1.0
+    with pytest.raises(ValueError, match="was not measured on GPU type 'h100'"):
+        part_of_fastest("cifar10", "h100")

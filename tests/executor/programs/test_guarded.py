@@ -19,7 +19,7 @@ LEAVES = (
 )
 
 
-def started(*command: str, **env: str) -> tuple[GuardedProgram, list[str], threading.Event]:
+def started(*command: str, pace: float = 1.0, **env: str) -> tuple[GuardedProgram, list[str], threading.Event]:
     """Start a program; the event is set when it has written its first output."""
     said: list[str] = []
     spoke = threading.Event()
@@ -28,7 +28,7 @@ def started(*command: str, **env: str) -> tuple[GuardedProgram, list[str], threa
         said.append(text)
         spoke.set()
 
-    return GuardedProgram(command, {**os.environ, **env}, None, pass_on), said, spoke
+    return GuardedProgram(command, {**os.environ, **env}, None, pass_on, pace=pace), said, spoke
 
 
 def running(mark: str) -> list[int]:
@@ -55,6 +55,40 @@ def test_a_program_that_ends_on_sigterm_has_its_grace_to_save() -> None:
     save += "signal.signal(15, lambda *a: (print('saved', flush=True), sys.exit(3)))\n"
     save += "print('begun', flush=True)\ntime.sleep(60)"
     program, said, spoke = started(sys.executable, "-c", save)
+    spoke.wait(20)
+    program.terminate(20)
+    assert program.wait() == HowItEnded(3)
+    assert "".join(said) == "begun\nsaved\n"
+
+
+# Half of the wall time at most: neither the program nor a child in a session of its own runs longer.
+BUSY = """
+import os, time
+child = os.fork()
+if child == 0:
+    os.setsid()
+print("begun", flush=True)
+begun = time.monotonic()
+while time.monotonic() - begun < 2:
+    pass
+print("slow" if time.process_time() < 1 else "fast", flush=True)
+if child:
+    os.waitpid(child, 0)
+"""
+
+
+def test_a_program_with_a_pace_and_all_that_it_starts_run_for_a_part_of_the_time() -> None:
+    program, said, _ = started(sys.executable, "-c", BUSY, pace=0.25)
+    assert program.wait() == HowItEnded(0)
+    assert (
+        sorted("".join(said).replace("\n", " ").replace("slow", "slow ").split()) == ["begun"] * 2 + ["slow"] * 2
+    )
+
+
+def test_a_program_with_a_pace_is_told_to_end_also_while_it_is_stopped() -> None:
+    save = "import signal, sys, time\nsignal.signal(15, lambda *a: (print('saved', flush=True), sys.exit(3)))\n"
+    save += "print('begun\\n', end='', flush=True)\ntime.sleep(60)"
+    program, said, spoke = started(sys.executable, "-c", save, pace=0.05)
     spoke.wait(20)
     program.terminate(20)
     assert program.wait() == HowItEnded(3)
