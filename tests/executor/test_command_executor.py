@@ -10,6 +10,7 @@ from typing import Any
 import psutil
 import pytest
 from coadapt.core.doors import Processes
+from coadapt.estimators.pace import part_of_fastest
 from coadapt.executor.command_job import CommandJob
 from coadapt.executor.commands.reconciler import Rules
 from coadapt.executor.protocol.job_events import (
@@ -99,6 +100,24 @@ def test_a_program_is_restarted_at_other_sizes_and_makes_every_step_once(
     assert reports[-1].report.progress.fraction == 1.0
     rows = {event.report.replicas: event.report.rows[0].step_time_s for event in reports if event.report.rows}
     assert rows[2] < rows[1]
+
+
+BUSY = """
+import pathlib, time
+begun = time.monotonic()
+while time.monotonic() - begun < 2:
+    pass
+pathlib.Path("cpu").write_text(str(time.process_time() / 2))
+"""
+
+
+def test_a_command_with_a_pace_runs_on_an_emulated_node_for_its_type_s_part_of_the_time(
+    start: Callable[..., Job], emulated_cluster: EmulatedCluster
+) -> None:
+    job = start(command=("python", "-c", BUSY), pause_profile="cifar10")
+    job.assign(emulated_cluster.slot("t4"))
+    job.wait(JobFinished)
+    assert float((job.folder / "cpu").read_text()) < part_of_fastest("cifar10", "t4") + 0.2 < 0.5
 
 
 def test_a_plain_program_runs_once_and_a_profile_run_is_refused(

@@ -80,9 +80,8 @@ if child:
 def test_a_program_with_a_pace_and_all_that_it_starts_run_for_a_part_of_the_time() -> None:
     program, said, _ = started(sys.executable, "-c", BUSY, pace=0.25)
     assert program.wait() == HowItEnded(0)
-    assert (
-        sorted("".join(said).replace("\n", " ").replace("slow", "slow ").split()) == ["begun"] * 2 + ["slow"] * 2
-    )
+    heard = "".join(said)  # lines of two programs may be mixed up
+    assert (heard.count("begun"), heard.count("slow"), heard.count("fast")) == (2, 2, 0)
 
 
 def test_a_program_with_a_pace_is_told_to_end_also_while_it_is_stopped() -> None:
