@@ -13,12 +13,6 @@ from ..core.schemas import SubmitView
 from ..core.settings import Settings
 from ..core.wording import n_gpus
 
-DOORS = {
-    Door.NATIVE: "its script calls coadapt.prepare",
-    Door.RESTARTING: "its program is stopped by SIGTERM and started again at another size",
-    Door.PLAIN: "its program runs unchanged at one size",
-}
-
 
 def views(
     paths: Sequence[Path], cluster: Cluster | None, settings: Settings | None, anyway: bool
@@ -34,7 +28,7 @@ def lines(view: SubmitView, no_cluster: str) -> Iterator[str]:
     yield f"{view['job']}: {would}"
     yield from (f"  {problem}" for problem in view["refused"])
     if view["door"] is not None:
-        yield f"  door: {view['door']}; {DOORS[Door(view['door'])]}"
+        yield f"  door: {view['door']}; {Door(view['door']).line}"
     if not view["cluster"]:
         yield f"  GPUs: not known; {no_cluster}"
     for gpu_type, counts in view["sizes"].items():

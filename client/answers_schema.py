@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from ..core.schemas import ClusterView, ExplainView, JobDetails, JobRow, TimelineRow
+from ..core.schemas import ClusterView, ExplainView, JobDetails, JobRow, SubmitView, TimelineRow
 
 SCHEMA_PATH = Path(__file__).with_name("answers_schema.json")
 ANSWERS: dict[str, Any] = {
@@ -17,6 +17,7 @@ ANSWERS: dict[str, Any] = {
     "cluster": ClusterView,
     "explain": ExplainView,
     "timeline": list[TimelineRow],
+    "submit --check": list[SubmitView],  # of `Client.check`: one of them
 }
 
 

@@ -20,6 +20,18 @@ class Door(StrEnum):
     RESTARTING = "restarting"
     PLAIN = "plain"
 
+    @property
+    def line(self) -> str:
+        """Say in words what the cluster does with the program."""
+        return _LINES[self]
+
+
+_LINES = {
+    Door.NATIVE: "its script calls coadapt.prepare",
+    Door.RESTARTING: "its program is stopped by SIGTERM and started again at another size",
+    Door.PLAIN: "its program runs unchanged at one size",
+}
+
 
 class Processes(StrEnum):
     """How many processes of a command are started on a node."""

@@ -16,6 +16,7 @@ from pydantic import WithJsonSchema
 from typing_extensions import TypedDict  # pydantic brings it, and reads no other below Python 3.12
 
 from .decisions import WaitReason
+from .doors import Door
 from .events import EventKind, shown_kind
 from .job import Phase
 from .json_numbers import NOT_FINITE
@@ -36,6 +37,7 @@ _KINDS = _one_of((shown_kind(kind), kind.line) for kind in EventKind)
 _WaitCode = Annotated[str, WithJsonSchema(_CODES)]
 _EventWord = Annotated[str, WithJsonSchema(_KINDS)]
 _PhaseWord = Annotated[str, WithJsonSchema({"enum": [phase.value for phase in Phase]})]
+_DoorWord = Annotated[str, WithJsonSchema(_one_of((door.value, door.line) for door in Door))]
 _DecisionWord = Annotated[str, WithJsonSchema({"enum": ["placed", "waiting", "refused", "ended"]})]
 _Reason = Annotated[str, WithJsonSchema({"anyOf": [_CODES, {"type": "string"}]})]
 _Number = Annotated[float, WithJsonSchema({"anyOf": [{"type": "number"}, {"enum": list(NOT_FINITE)}]})]
@@ -142,7 +144,7 @@ class SubmitView(TypedDict):
 
     job: str  # its file, or the name of a spec
     name: str | None  # None: the file cannot be read as a job
-    door: str | None  # of `core.doors.Door`
+    door: _DoorWord | None  # of `core.doors.Door`; None as `name`
     cluster: bool  # whether one runs; without one `sizes` is empty
     sizes: dict[str, list[int]]  # GPU type -> how many of them it could have
     refused: list[str]  # why it would not be submitted, a sentence each

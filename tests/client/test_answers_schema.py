@@ -9,6 +9,7 @@ import jsonschema
 import pytest
 from coadapt.client import answers_schema
 from coadapt.core.decisions import WaitReason
+from coadapt.core.doors import Door
 from coadapt.core.events import EventKind, shown_kind
 
 
@@ -24,8 +25,9 @@ def test_the_published_schema_is_the_one_the_code_holds() -> None:
         (lambda schema: schema["JobEvent"]["properties"]["kind"], {shown_kind(kind) for kind in EventKind}),
         (lambda schema: schema["JobRow"]["properties"]["wait_reason"]["anyOf"][0], set(WaitReason)),
         (lambda schema: schema["ExplainView"]["properties"]["reason"]["anyOf"][0], set(WaitReason)),
+        (lambda schema: schema["SubmitView"]["properties"]["door"]["anyOf"][0], set(Door)),
     ],
-    ids=["kinds of events", "reasons to wait", "reasons of explain"],
+    ids=["kinds of events", "reasons to wait", "reasons of explain", "doors"],
 )
 def test_every_code_is_there_with_a_line(field: Any, words: set[str]) -> None:
     told = {one["const"]: one["description"] for one in field(answers_schema.schema()["$defs"])["oneOf"]}

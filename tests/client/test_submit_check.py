@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 from coadapt.cli.submit_check import lines
+from coadapt.client import answers_schema
 from coadapt.client.submit_check import sizes_on, would_happen
 from coadapt.core.cluster import Cluster, Node
 from coadapt.core.job import JobSpec
@@ -101,3 +104,13 @@ def test_a_spec_is_looked_at_as_a_file_is(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(SCRIPT)
     found = would_happen(JobSpec(name="demo", script="train.py", working_dir=str(tmp_path)), CLUSTER, 100)
     assert (found["job"], found["refused"], found["sizes"]["a100"]) == ("demo", [], [1, 2, 3, 4])
+
+
+@pytest.mark.parametrize("text", ["script: train.py\n", "command: [make]\nsizes: [1, 2]\n", "scrpt: train.py\n"])
+@pytest.mark.parametrize("cluster", [CLUSTER, None], ids=["cluster", "no cluster"])
+def test_the_answer_is_that_of_the_published_schema(tmp_path: Path, text: str, cluster: Cluster | None) -> None:
+    schema = answers_schema.schema()
+    answers = {"submit --check": [would_happen(job_file(tmp_path, text), cluster, 100)]}
+    jsonschema.Draft202012Validator(schema).validate(json.loads(json.dumps(answers)))
+    fields = set(schema["$defs"]["SubmitView"]["properties"])
+    assert set(answers["submit --check"][0]) == fields
