@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ..client import jobfile
-from ..client.package import pack
+from ..client.package import Packer
 from ..client.script_check import mistaken
 from ..client.unshared_decisions import unshared_decisions
 from ..core.doors import Door
@@ -46,7 +46,7 @@ def checked(path: Path, args: Sequence[str], limit_s: float, tell: Callable[[str
         return spec.script, Verdict(told.removeprefix("script: "))
     folder = Path(spec.working_dir)
     try:
-        package = pack(folder, Settings().max_package_mib, spec.script)
+        package, _ = Packer(Settings().max_package_mib).of(spec)
     except PackageError as error:
         return spec.script, Verdict(str(error))
     for sentence in package.left_behind:

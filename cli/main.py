@@ -514,7 +514,7 @@ def pause(
 def resume(
     jobs: Annotated[list[str], typer.Argument(metavar="JOB…", help="Jobs to let go on.")],
     file: Annotated[
-        Path | None, typer.Option(metavar="JOB.yaml", help="A changed job file, for one job that has ended.")
+        Path | None, typer.Option(metavar="JOB.yaml", help="A changed job file, for one paused or ended job.")
     ] = None,
     as_json: Json = False,
 ) -> int:
@@ -546,22 +546,41 @@ def fork(
     file: Annotated[
         Path | None, typer.Argument(metavar="[JOB.yaml]", help="A changed job file; else the same job again.")
     ] = None,
+    named_file: Annotated[
+        Path | None, typer.Option("--file", metavar="JOB.yaml", help="The same, as `resume` has it.")
+    ] = None,
     name: Annotated[str | None, typer.Option(help="The new job's name.")] = None,
+    only_check: Annotated[
+        bool, typer.Option("--check", help="Say what would happen, and submit nothing; exit 2 if it is refused.")
+    ] = False,
     as_json: Json = False,
-) -> None:
+) -> int:
     """Submit a job that starts from a checkpoint of another one."""
     source, at, step = job.partition("@")
     if at and not step.isdecimal():
         raise typer.BadParameter(
             f"JOB@STEP: {step or 'nothing'} is not the number of a step, such as {source}@300"
         )
+    if file is not None and named_file is not None:
+        raise typer.BadParameter(f"--file: {file} is given, too; a fork takes one job file")
+    file, steps = file or named_file, int(step) if at else None
     client = _connect()
-    tell = partial(_note, source)
-    found = client.fork(_resolve(client, source), int(step) if at else None, file, name=name, tell=tell)
+    forked = _resolve(client, source)
+    if only_check:
+        from . import submit_check
+
+        view = client.check_fork(forked, steps, file)
+        if as_json:
+            _print(view, True)
+        else:
+            print("\n".join(submit_check.lines(view, "")))
+        return Exit.USAGE if view["refused"] else Exit.OK
+    found = client.fork(forked, steps, file, name=name, tell=partial(_note, source))
     if as_json:
         _print({"id": found}, True)
     else:
         print(found)
+    return Exit.OK
 
 
 def _each(client: Client, jobs: Sequence[str], verb: Callable[[str], bool], done: str, as_json: bool) -> int:

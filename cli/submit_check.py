@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 
+from ..client.package import Packer
 from ..client.submit_check import would_happen
 from ..core.cluster import Cluster
 from ..core.doors import Door
@@ -19,7 +20,8 @@ def views(
 ) -> list[SubmitView]:
     """Return what would become of each job file."""
     most_mib = (settings or Settings()).max_package_mib
-    return [would_happen(path, cluster, most_mib, anyway=anyway) for path in paths]
+    packer = Packer(most_mib)
+    return [would_happen(path, cluster, most_mib, anyway=anyway, packer=packer) for path in paths]
 
 
 def lines(view: SubmitView, no_cluster: str) -> Iterator[str]:

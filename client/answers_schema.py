@@ -18,6 +18,7 @@ ANSWERS: dict[str, Any] = {
     "explain": ExplainView,
     "timeline": list[TimelineRow],
     "submit --check": list[SubmitView],  # of `Client.check`: one of them
+    "fork --check": SubmitView,
 }
 
 

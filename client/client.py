@@ -21,18 +21,18 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from pydantic import ValidationError
 
 from ..core.cluster import Cluster, Node
-from ..core.errors import StateError
+from ..core.errors import JobStateError, PackageError, StateError
 from ..core.job import JobSpec, Phase
 from ..core.output_tree import Name, Output
 from ..core.ray_noise import without_ray_noise
-from ..core.schemas import ALL, MEASURING, ClusterView, JobDetails, JobRow, SubmitView, TimelineRow
+from ..core.schemas import ALL, MEASURING, ClusterView, ForkView, JobDetails, JobRow, SubmitView, TimelineRow
 from ..core.service_names import NAMESPACE, SERVICE_NAME
 from ..core.settings import Settings
 from . import jobfile
 from .cluster_record import ClusterRecord
 from .fetch import Fetched, fetch
-from .package import pack, script_key
-from .submit_check import would_happen
+from .package import Packer
+from .submit_check import of_spec, would_happen
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -140,8 +140,7 @@ class Client:
         Raises: jobfile.JobFileError for a file or folder that cannot be used, PackageError for a folder that
             is too large.
         """
-        spec = jobfile.locate(job, Path.cwd()) if isinstance(job, JobSpec) else jobfile.load(job)
-        (job_id,) = self._submit([spec], lambda _, text: tell(text), idempotency_key)
+        (job_id,) = self._submit([jobfile.located(job)], lambda _, text: tell(text), idempotency_key)
         return job_id
 
     def submit_all(
@@ -179,30 +178,59 @@ class Client:
         """
         key, changed = idempotency_key or uuid.uuid4().hex, dict[str, str]()
         if job is not None:
-            spec = jobfile.locate(job, Path.cwd()) if isinstance(job, JobSpec) else jobfile.load(job)
-            changed["spec"], changed["package"], changed["script_key"] = self._send(
-                spec, lambda _, text: tell(text)
-            )
+            spec, packer = jobfile.located(job), Packer(self.settings.max_package_mib)
+            changed = packer.told(spec)
+            found = self._would_fork(job_id, steps, changed)
+            if found["refused"] and idempotency_key is None:
+                raise JobStateError(found["refused"][0])
+            for note in found["notes"]:
+                tell(note)
+            self._send(spec, lambda _, text: tell(text), packer)
         if name is not None:
             changed["name"] = jobfile.from_mapping({"name": name, "script": "-"}, "fork").name
         return cast(str, self.call("fork", job_id, steps, key, changed))
 
+    def check_fork(
+        self, job_id: str, steps: int | None = None, job: JobSpec | str | Path | None = None
+    ) -> SubmitView:
+        """Say what would become of a fork, with the arguments of `fork`; nothing is sent."""
+        nodes, most_mib = cluster_of(self.cluster()), self.settings.max_package_mib
+        packer, changed = Packer(most_mib), dict[str, str]()
+        if job is None:
+            view = of_spec(JobSpec.model_validate(self.describe(job_id)["spec"]), job_id, nodes)
+        else:
+            view = would_happen(job, nodes, most_mib, packer=packer)
+            if view["name"] is None:
+                return view
+            with suppress(PackageError):  # the view tells it
+                changed = packer.told(jobfile.located(job))
+        found = self._would_fork(job_id, steps, changed)
+        view["refused"] += found["refused"]
+        start = [] if found["steps"] is None else [f"it starts from the checkpoint of step {found['steps']}"]
+        view["notes"] = [*start, *found["notes"], *view["notes"]]
+        return view
+
+    def _would_fork(self, job_id: str, steps: int | None, changed: dict[str, str]) -> ForkView:
+        return cast(ForkView, self.call("would_fork", job_id, steps, changed))
+
     def _submit(
         self, specs: Sequence[JobSpec], tell: Callable[[str, str], None], idempotency_key: str | None = None
     ) -> Sequence[str]:
-        sent = [(self._send(spec, tell), idempotency_key or uuid.uuid4().hex) for spec in specs]
+        packer = Packer(self.settings.max_package_mib)
+        sent = [(self._send(spec, tell, packer), idempotency_key or uuid.uuid4().hex) for spec in specs]
         return [
-            cast(str, self.call("submit", spec, package, key, script)) for (spec, package, script), key in sent
+            cast(str, self.call("submit", told["spec"], told["package"], key, told["script_key"]))
+            for told, key in sent
         ]
 
-    def _send(self, spec: JobSpec, tell: Callable[[str, str], None]) -> tuple[str, str, str]:
-        """Send a job's folder; return the spec as JSON, the package's name and the key of the script."""
-        package = pack(Path(spec.working_dir), self.settings.max_package_mib, spec.script or None)
-        for sentence in package.left_behind:
+    def _send(self, spec: JobSpec, tell: Callable[[str, str], None], packer: Packer) -> dict[str, str]:
+        """Send a job's folder, and return what the service is told of the job."""
+        package, new = packer.of(spec)
+        for sentence in package.left_behind if new else ():
             tell(spec.name, sentence)
         if not self.call("has_package", package.name):
             self.call("put_package", package.name, package.data)
-        return spec.model_dump_json(), package.name, script_key(package, spec)
+        return packer.told(spec)
 
     def list(self) -> list[JobRow]:
         return cast("list[JobRow]", self.call("list"))
@@ -232,15 +260,16 @@ class Client:
         """Let a paused job take part again, or a failed or cancelled one go on from its last checkpoint.
 
         Args:
-            job: a changed job file or spec for one that has ended.
+            job: a changed job file or spec, which counts when the job has left its GPUs.
 
         Raises: JobStateError if it is neither, or the file does not fit; with a file as `submit` does.
         """
         if job is None:
             return self._change(job_id, "resume")
-        spec = jobfile.locate(job, Path.cwd()) if isinstance(job, JobSpec) else jobfile.load(job)
-        sent = self._send(spec, lambda _, text: tell(text))
-        return bool(self.call("resume_changed", job_id, *sent, uuid.uuid4().hex))
+        packer = Packer(self.settings.max_package_mib)
+        sent = self._send(jobfile.located(job), lambda _, text: tell(text), packer)
+        told = sent["spec"], sent["package"], sent["script_key"]
+        return bool(self.call("resume_changed", job_id, *told, uuid.uuid4().hex))
 
     def requeue(self, job_id: str) -> bool:
         """Have a job give up its GPUs and wait again, or run again if it has ended; False if it waits already.

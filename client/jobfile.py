@@ -110,6 +110,11 @@ def locate(spec: JobSpec, base: str | Path, source: str = "job") -> JobSpec:
     return spec.model_copy(update={"working_dir": str(folder)})
 
 
+def located(job: JobSpec | str | Path) -> JobSpec:
+    """Return a spec, or the job in a file, with its folder found, as `locate` and `load` do."""
+    return locate(job, Path.cwd()) if isinstance(job, JobSpec) else load(job)
+
+
 def misfits(spec: JobSpec, cluster: Cluster) -> list[str]:
     """Return why `spec` can never run on the nodes of `cluster`, a sentence each; empty where it can.
 

@@ -43,6 +43,36 @@ class Package:
     name: str
     data: bytes
     left_behind: tuple[str, ...] = ()
+    items: frozenset[str] = frozenset()  # its files and folders
+
+    def check(self, script: str) -> None:
+        """Raise PackageError if a script is not in it."""
+        if os.path.normpath(script) not in self.items:
+            raise PackageError(f"script: {script} stays behind, as {IGNORE_FILE} and what is never sent say")
+
+
+class Packer:
+    """Packs the folder of each job, and a folder of several jobs once."""
+
+    def __init__(self, max_mib: int) -> None:
+        self._max_mib = max_mib
+        self._packages: dict[str, Package] = {}
+
+    def of(self, spec: JobSpec) -> tuple[Package, bool]:
+        """Return the package of a job's folder, and whether it is a new one. Raises: PackageError."""
+        folder = os.path.realpath(spec.working_dir)
+        new = folder not in self._packages
+        if new:
+            self._packages[folder] = pack(Path(spec.working_dir), self._max_mib)
+        package = self._packages[folder]
+        if spec.script:
+            package.check(spec.script)
+        return package, new
+
+    def told(self, spec: JobSpec) -> dict[str, str]:
+        """Return what the service is told of a job: its spec, its package and what it trains."""
+        package, _ = self.of(spec)
+        return {"spec": spec.model_dump_json(), "package": package.name, "script_key": script_key(package, spec)}
 
 
 @dataclass(frozen=True)
@@ -128,19 +158,17 @@ class _Walk:
 _SECRETS = GitIgnoreSpec.from_lines(SECRETS)
 
 
-def pack(folder: Path, max_mib: int, script: str | None = None) -> Package:
+def pack(folder: Path, max_mib: int) -> Package:
     """Return the folder as a package; equal content gives the same name.
 
-    Raises: PackageError for a folder that is missing or cannot be read, or whose `script` stays behind. Also for
-        one larger than `max_mib` or with more than `MAX_FILES` files.
+    Raises: PackageError for a folder that is missing or cannot be read, is larger than `max_mib`, or has more than
+        `MAX_FILES` files.
     """
     if not folder.is_dir():
         raise PackageError(f"working_dir: {folder} is not a folder")
     lines = _own_lines(folder)
     walk = _Walk(folder, _spec([*CACHES, *SECRETS, *lines]), _spec(lines))
     items = _bounded(walk, max_mib)
-    if script is not None and os.path.normpath(script) not in {item.name for item in items}:
-        raise PackageError(f"script: {script} stays behind, as {IGNORE_FILE} and what is never sent say")
     buffer, digest = io.BytesIO(), hashlib.sha256()
     with (
         gzip.GzipFile(fileobj=buffer, mode="wb", compresslevel=6, mtime=0) as compressed,
@@ -159,7 +187,8 @@ def pack(folder: Path, max_mib: int, script: str | None = None) -> Package:
             digest.update(data)
     if buffer.tell() > max_mib * MIB:
         raise PackageError(_too_large(walk, items, f"{buffer.tell() / MIB:.0f} MiB", max_mib))
-    return Package(digest.hexdigest()[:32], buffer.getvalue(), walk.told())
+    names = frozenset(item.name for item in items)
+    return Package(digest.hexdigest()[:32], buffer.getvalue(), walk.told(), names)
 
 
 def _bounded(walk: _Walk, max_mib: int) -> list[Item]:

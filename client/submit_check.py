@@ -10,49 +10,71 @@ from ..core.errors import PackageError
 from ..core.job import JobSpec
 from ..core.schemas import SubmitView
 from . import jobfile
-from .package import pack
+from .package import Packer
 from .script_check import mistaken
 from .unshared_decisions import unshared_decisions
 
 
 def would_happen(
-    job: JobSpec | str | Path, cluster: Cluster | None, max_package_mib: int, *, anyway: bool = False
+    job: JobSpec | str | Path,
+    cluster: Cluster | None,
+    max_package_mib: int,
+    *,
+    anyway: bool = False,
+    packer: Packer | None = None,
 ) -> SubmitView:
     """Return what would become of a spec or a job file; nothing is sent.
 
     Args:
         cluster: None: none runs, so it is not known which GPUs the job could have.
         anyway: whether it would be submitted though it cannot run as it is, as `--anyway` does.
+        packer: what packs the folders of other jobs too.
     """
-    found = SubmitView(
-        job=job.name if isinstance(job, JobSpec) else str(job),
-        name=None,
-        door=None,
-        cluster=cluster is not None,
-        sizes={},
-        refused=[],
-        notes=[],
-    )
+    called = job.name if isinstance(job, JobSpec) else str(job)
     try:
-        spec = jobfile.locate(job, Path.cwd()) if isinstance(job, JobSpec) else jobfile.load(job)
+        spec = jobfile.located(job)
     except jobfile.JobFileError as error:
-        found["refused"] = list(error.problems)
-        return found
-    found["name"], found["door"] = spec.name, spec.door.value
-    overruled = found["notes"] if anyway else found["refused"]
-    if told := mistaken(spec):
-        overruled.append(told)
-    if cluster is not None:
-        overruled += jobfile.misfits(spec, cluster)
-        found["sizes"] = sizes_on(spec, cluster)
+        return SubmitView(
+            job=called,
+            name=None,
+            door=None,
+            cluster=cluster is not None,
+            sizes={},
+            refused=list(error.problems),
+            notes=[],
+        )
+    found = of_spec(spec, called, cluster, mistaken(spec), anyway=anyway)
     try:
-        found["notes"] += pack(Path(spec.working_dir), max_package_mib, spec.script or None).left_behind
+        package, new = (packer or Packer(max_package_mib)).of(spec)
+        found["notes"] += package.left_behind if new else ()
     except PackageError as error:
         found["refused"].append(str(error))
     if spec.door is Door.NATIVE:
         decisions = unshared_decisions(Path(spec.working_dir) / spec.script)
         found["notes"] += [f"{spec.script}, {decision}" for decision in decisions]
     return found
+
+
+def of_spec(
+    spec: JobSpec, called: str, cluster: Cluster | None, mistake: str | None = None, *, anyway: bool = False
+) -> SubmitView:
+    """Return what would become of a job as far as its spec tells; no folder is looked at.
+
+    Args:
+        called: the job for a person.
+        mistake: what is wrong with its script.
+    """
+    overruled = [mistake] if mistake else []
+    overruled += jobfile.misfits(spec, cluster) if cluster is not None else []
+    return SubmitView(
+        job=called,
+        name=spec.name,
+        door=spec.door.value,
+        cluster=cluster is not None,
+        sizes=sizes_on(spec, cluster) if cluster is not None else {},
+        refused=[] if anyway else overruled,
+        notes=overruled if anyway else [],
+    )
 
 
 def sizes_on(spec: JobSpec, cluster: Cluster) -> dict[str, list[int]]:

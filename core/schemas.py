@@ -140,15 +140,23 @@ class JobDetails(JobRow):
 
 
 class SubmitView(TypedDict):
-    """`Client.check(job)`: what would become of a job if it were submitted."""
+    """`Client.check` and `check_fork`: what would become of a job if it were submitted, or forked from another."""
 
-    job: str  # its file, or the name of a spec
+    job: str  # its file, or the name of a spec; of a fork without a file, the job it comes from
     name: str | None  # None: the file cannot be read as a job
     door: _DoorWord | None  # of `core.doors.Door`; None as `name`
     cluster: bool  # whether one runs; without one `sizes` is empty
     sizes: dict[str, list[int]]  # GPU type -> how many of them it could have
     refused: list[str]  # why it would not be submitted, a sentence each
     notes: list[str]  # what does not keep it from being submitted
+
+
+class ForkView(TypedDict):
+    """What the service knows of a fork before it is submitted; `Client.check_fork` adds it to a `SubmitView`."""
+
+    steps: int | None  # of the checkpoint it would start from; None: of none
+    refused: list[str]
+    notes: list[str]
 
 
 class OutputRow(TypedDict):

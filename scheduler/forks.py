@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import Executor
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
@@ -11,7 +12,10 @@ from ..core.checkpoint_name import CheckpointName
 from ..core.doors import Door
 from ..core.errors import JobStateError
 from ..core.job import JobSpec, Phase
+from ..core.schemas import ForkView
 from ..core.settings import Settings
+from ..estimators.measurements import Measurements
+from .changed_files import fit
 from .checkpoints import CheckpointFiles, CheckpointFilesError, chosen
 from .reactions import Reaction, end
 from .record import JobRecord, Origin
@@ -19,10 +23,15 @@ from .store import Store
 from .verbs import Verb
 
 
-def origin_of(source: JobRecord, spec: JobSpec, steps: int | None, settings: Settings) -> Origin:
+def origin_of(
+    source: JobRecord, spec: JobSpec, steps: int | None, settings: Settings, known: Measurements | None = None
+) -> Origin:
     """Return what a fork with this spec starts from: the newest checkpoint of a job, or that of a step.
 
-    Raises: JobStateError where there is none, or a program keeps its own.
+    Args:
+        known: what was measured of an earlier job with the same files and arguments as `spec`.
+
+    Raises: JobStateError where there is none, a program keeps its own, or it is known to be of another model.
     """
     for door, called in ((source.spec.door, source.id), (spec.door, "the job file")):
         if door is not Door.NATIVE:
@@ -35,7 +44,32 @@ def origin_of(source: JobRecord, spec: JobSpec, steps: int | None, settings: Set
         name = chosen(CheckpointFiles(url).published(), source.id, steps)
     except CheckpointFilesError as error:
         raise JobStateError(f"{source.id}: {error}") from None
+    for misfit in fit(source, spec, known).refused:
+        raise JobStateError(misfit)
     return Origin(source.id, name.steps, name.stem, url)
+
+
+def would_fork(
+    source: JobRecord, spec: JobSpec, steps: int | None, settings: Settings, known: Measurements | None
+) -> ForkView:
+    """Return what would become of a fork, with the arguments of `origin_of`; nothing is stored."""
+    try:
+        origin = origin_of(source, spec, steps, settings, known)
+    except JobStateError as error:
+        return ForkView(steps=None, refused=[str(error)], notes=[])
+    return ForkView(steps=origin.steps, refused=[], notes=list(fit(source, spec, known).notes))
+
+
+def check_resumed(source: JobRecord, spec: JobSpec, settings: Settings, known: Measurements | None) -> None:
+    """Refuse a changed job file of which it is known that it does not fit a job's own checkpoints.
+
+    Raises: JobStateError. Checkpoints that cannot be listed say nothing here.
+    """
+    misfits = fit(source, spec, known).refused
+    with suppress(CheckpointFilesError):
+        url = settings.checkpoint_url(source.id, source.spec.training.checkpoint.url)
+        if misfits and CheckpointFiles(url).published():
+            raise JobStateError(misfits[0])
 
 
 def copied(job: JobRecord, now: float) -> Reaction:

@@ -10,10 +10,11 @@ from ..core.job import JobState, Phase
 _ENDS = frozenset({Phase.SUCCEEDED, Phase.FAILED, Phase.CANCELLED})
 NEXT: Mapping[Phase, frozenset[Phase]] = {
     Phase.SUBMITTED: frozenset({Phase.PROFILING, Phase.QUEUED, Phase.FAILED, Phase.CANCELLED}),
-    Phase.PROFILING: frozenset({Phase.QUEUED, Phase.FAILED, Phase.CANCELLED}),
+    # A user may give a paused job another file, with which it is admitted anew.
+    Phase.PROFILING: frozenset({Phase.QUEUED, Phase.FAILED, Phase.CANCELLED, Phase.SUBMITTED}),
     # A job may end while it leaves its GPUs, hence QUEUED -> SUCCEEDED.
-    Phase.QUEUED: frozenset({Phase.RUNNING, Phase.PROFILING}) | _ENDS,
-    Phase.RUNNING: frozenset({Phase.QUEUED}) | _ENDS,
+    Phase.QUEUED: frozenset({Phase.RUNNING, Phase.PROFILING, Phase.SUBMITTED}) | _ENDS,
+    Phase.RUNNING: frozenset({Phase.QUEUED, Phase.SUBMITTED}) | _ENDS,
     # A user may have an ended job run again. It is admitted anew, and goes on from its last checkpoint.
     Phase.SUCCEEDED: frozenset({Phase.SUBMITTED}),
     Phase.FAILED: frozenset({Phase.SUBMITTED}),

@@ -149,7 +149,7 @@ def job_details(
     """
     details = JobDetails(
         **job_row(job, waits, cluster),
-        spec=job.spec.model_dump(mode="json"),
+        spec=(job.changed or job).spec.model_dump(mode="json"),
         events=[job_event(event) for event in events],
         devices=devices_of(job),
         profiles={run.gpu_type: profile_state(run, job.active) for run in job.profiles},

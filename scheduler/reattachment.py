@@ -29,7 +29,7 @@ def reattach(
     if job.id not in statuses:
         if job.occupied:
             records.apply(lose_everything(job, "its executor is gone", now), now)
-    elif not job.active or job.renews:
+    elif not job.active or (job.renews and job.stopped is None):
         executors.cancel(job)
     elif unnamed:
         records.apply(restart_unnamed(job, now), now)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from enum import StrEnum
 from functools import cached_property, lru_cache
 from typing import Any
@@ -77,6 +77,15 @@ class Origin:
 
 
 @dataclass(frozen=True)
+class ChangedFile:
+    """A job file that counts from a job's next life on, as its last one may still leave its GPUs."""
+
+    spec: JobSpec
+    package: str | None
+    script_key: str
+
+
+@dataclass(frozen=True)
 class JobRecord:
     """A job as stored.
 
@@ -92,6 +101,7 @@ class JobRecord:
     renews: it begins a new life when the executor of the last one has left its GPUs.
     asked: the key of the last verb, which may come twice.
     origin: what it starts from; None for the start of its script.
+    changed: what counts from its next life on; None: nothing else.
     """
 
     id: str
@@ -139,6 +149,24 @@ class JobRecord:
     renews: bool = False
     asked: str = ""
     origin: Origin | None = None
+    changed: ChangedFile | None = None
+
+    def begun_again(self) -> JobRecord:
+        """Return the job at the beginning of its next life, by its changed file if it has one."""
+        file = self.changed or ChangedFile(self.spec, self.package, self.script_key)
+        return replace(
+            self,
+            spec=file.spec,
+            package=file.package,
+            script_key=file.script_key,
+            held=(),
+            pending_since_s=None,
+            stopped=None,
+            retired=False,
+            renews=False,
+            life=self.life + 1,
+            changed=None,
+        )
 
     @property
     def folder(self) -> str:
@@ -198,6 +226,8 @@ class JobRecord:
         row["spec"] = self.spec.model_dump(mode="json")
         row["state"] = vars(self.state)
         row["origin"] = None if self.origin is None else vars(self.origin)
+        if self.changed is not None:
+            row["changed"] = {**vars(self.changed), "spec": self.changed.spec.model_dump(mode="json")}
         for key in ("target", "held", "group"):
             row[key] = [_slot_row(slot) for slot in row[key]]
         row["measured_at"] = {name: (at.epoch, at.samples) for name, at in self.measured_at.items()}
@@ -239,6 +269,7 @@ class JobRecord:
                 "usage": {t: UsageOn.from_row(use) for t, use in row.get("usage", {}).items()},
                 "usage_told": tuple(row.get("usage_told", ("", 0))),
                 "origin": Origin(**row["origin"]) if row.get("origin") else None,
+                "changed": _changed_file(row["changed"]) if row.get("changed") else None,
                 "stopped": Stopped(row["stopped"]) if row.get("stopped") else None,
                 "measurements": measurements,
             }
@@ -247,6 +278,10 @@ class JobRecord:
 
 _RENAMED = {"claims": "pending_commands", "given": "last_grant"}  # fields of records of earlier versions
 _WRITTEN = tuple(one.name for one in fields(JobRecord) if one.name != "measurements")
+
+
+def _changed_file(row: Mapping[str, Any]) -> ChangedFile:
+    return ChangedFile(**{**row, "spec": JobSpec.model_validate(row["spec"])})
 
 
 def _slot_row(slot: Slot) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from ..core.events import EventKind
 from ..core.job import JobSpec
 from ..core.output_tree import Name, Output
 from ..core.settings import Settings
+from ..estimators.measurements import Measurements
 from ..executor.files.job_folder import work_folder
 from ..executor.files.job_log import sources
 from ..executor.protocol.job_events import ExecutorEvent, Sent
@@ -34,13 +35,13 @@ from .clock import SystemClock
 from .cycle import SchedulingCycle
 from .executors import Executors
 from .folders import FolderHook
-from .forks import Forks, origin_of
+from .forks import Forks, check_resumed, origin_of, would_fork
 from .kernels import load_kernels
 from .machines import Machines
 from .nodes import NodeView
 from .outputs import Outputs
 from .packages import PackageStore
-from .record import JobRecord
+from .record import ChangedFile, JobRecord
 from .recording import trace_lines
 from .store import Event, Store
 from .verbs import VERBS, resume_changed
@@ -108,17 +109,29 @@ class SchedulerService:
         """
         if (known := self._store.submitted(idempotency_key)) is not None:
             return known.id
-        source = self._store.get(job_id)
-        spec = JobSpec.model_validate_json(changed["spec"]) if "spec" in changed else source.spec
+        source, spec, measured = self._forked(job_id, changed)
         job = self._cycle.submit(
             spec.model_copy(update={"name": changed.get("name") or spec.name}),
             idempotency_key=idempotency_key,
             package=changed.get("package", source.package),
             script_key=changed.get("script_key", source.script_key),
-            origin=origin_of(source, spec, steps, self._settings),
+            origin=origin_of(source, spec, steps, self._settings, measured),
         )
         self._forks.begin(job.id)
         return job.id
+
+    def would_fork(self, job_id: str, steps: int | None, changed: Mapping[str, str]) -> dict[str, Any]:
+        """Return a `core.schemas.ForkView` of what `fork` would do. Raises: KeyError."""
+        source, spec, known = self._forked(job_id, changed)
+        return dict(would_fork(source, spec, steps, self._settings, known))
+
+    def _forked(self, job_id: str, changed: Mapping[str, str]) -> tuple[JobRecord, JobSpec, Measurements | None]:
+        """Return a job, the spec of its fork, and what was measured of earlier jobs with the fork's files."""
+        source = self._store.get(job_id)
+        if "spec" not in changed:
+            return source, source.spec, None
+        spec = JobSpec.model_validate_json(changed["spec"])
+        return source, spec, self._store.recall(changed["script_key"]) if changed.get("script_key") else None
 
     def has_package(self, name: str) -> bool:
         return self._packages.has(name)
@@ -155,13 +168,14 @@ class SchedulerService:
         return self._cycle.cancel(job_id)
 
     def resume_changed(self, job_id: str, spec_json: str, package: str, script_key: str, key: str) -> bool:
-        """Let an ended job go on with a changed job file, once for the same key.
+        """Let a job that is paused or has ended go on with a changed job file, once for the same key.
 
         Raises: KeyError, JobStateError; pydantic.ValidationError for a bad spec.
         """
-        spec = JobSpec.model_validate_json(spec_json)
-        changed = partial(resume_changed, spec=spec, package=package, script_key=script_key)
-        return self._cycle.do(job_id, changed, key)
+        spec, job = JobSpec.model_validate_json(spec_json), self._store.get(job_id)
+        if job.asked != key and spec.door is job.spec.door:
+            check_resumed(job, spec, self._settings, self._store.recall(script_key) if script_key else None)
+        return self._cycle.do(job_id, partial(resume_changed, file=ChangedFile(spec, package, script_key)), key)
 
     def change(self, job_id: str, verb: str, key: str) -> bool:
         """Do one of `verbs.VERBS`, once for the same key. Return False if there is nothing to do.

@@ -85,7 +85,7 @@ def begin_again(job: JobRecord, settings: Settings, now: float) -> Reaction:
     """Begin a job's new life where its last one was about to be retired."""
     if not job.renews or not _has_left(job, settings, now):
         return Reaction(job)
-    return Reaction(replace(job, held=(), pending_since_s=None, renews=False, life=job.life + 1), round=True)
+    return Reaction(job.begun_again(), round=True)
 
 
 def _has_left(job: JobRecord, settings: Settings, now: float) -> bool:

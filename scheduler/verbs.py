@@ -12,11 +12,11 @@ from dataclasses import replace
 from ..core.doors import Door
 from ..core.errors import JobStateError
 from ..core.events import EventKind
-from ..core.job import JobSpec, Phase
+from ..core.job import Phase
 from .commands import Command, EndProfile, LeaveGpus
 from .job_lifecycle import advance
-from .reactions import Reaction, claim, gpus_of
-from .record import JobRecord, ProfileRun, Stopped
+from .reactions import Reaction, claim, end, gpus_of
+from .record import ChangedFile, JobRecord, ProfileRun, Stopped
 from .status import status_of
 from .store import Event
 
@@ -52,18 +52,18 @@ def resume(job: JobRecord, now: float) -> Reaction:
     return _again(job, EventKind.RESUME, "resumed by the user", now)
 
 
-def resume_changed(job: JobRecord, now: float, spec: JobSpec, package: str | None, script_key: str) -> Reaction:
-    """Let a failed or cancelled job go on from its last checkpoint with a changed job file.
+def resume_changed(job: JobRecord, now: float, file: ChangedFile) -> Reaction:
+    """Let a paused, failed or cancelled job go on from its last checkpoint with a changed job file.
 
-    Its name stays. A script that prepares another model is refused when it starts.
+    Its name stays. A job that still leaves its GPUs saves there first. The file counts from its next life on, in
+    which a script that prepares another model is refused when it starts.
     """
-    if job.active:
+    if job.active and not (job.paused or job.renews):
         raise JobStateError(
-            f"{job.id} is {status_of(job)}; only a job that has ended goes on with a changed file, and "
-            f"`coadapt cancel {job.id}` ends it"
+            f"{job.id} is {status_of(job)}; only a job that is paused or has ended goes on with a changed file, "
+            f"and `coadapt pause {job.id}` holds it"
         )
-    if not job.retired:
-        raise JobStateError(f"{job.id} still leaves its GPUs; it can go on with a changed file in a moment")
+    spec = file.spec
     if spec.door is not job.spec.door:
         raise JobStateError(
             f"{job.id} is a {job.spec.door} job, and the file is of a {spec.door} one; submit it anew"
@@ -73,9 +73,14 @@ def resume_changed(job: JobRecord, now: float, spec: JobSpec, package: str | Non
             f"training.checkpoint.url: {spec.training.checkpoint.url} is not where the checkpoints of {job.id} "
             "are; leave it as it was"
         )
-    reaction, named = resume(job, now), spec.model_copy(update={"name": job.spec.name})
-    changed = replace(reaction.job, spec=named, package=package, script_key=script_key)
-    return replace(reaction, job=changed)
+    named = replace(file, spec=spec.model_copy(update={"name": job.spec.name}))
+    text = "resumed by the user with a changed job file"
+    if job.renews:
+        return Reaction(replace(job, changed=named), (_event(job, EventKind.RESUME, now, text),), round=True)
+    if job.phase is Phase.SUCCEEDED:
+        return resume(job, now)  # which says what fits instead
+    ended = end(job, Phase.CANCELLED, "", now).job if job.paused else job
+    return _again(replace(ended, changed=named), EventKind.RESUME, text, now, saves=job.paused)
 
 
 def requeue(job: JobRecord, now: float) -> Reaction:
@@ -116,10 +121,13 @@ def _put_off(run: ProfileRun, now: float) -> ProfileRun:
     return replace(run, started_s=None, ended_s=now) if run.active else run
 
 
-def _again(job: JobRecord, kind: EventKind, text: str, now: float) -> Reaction:
+def _again(job: JobRecord, kind: EventKind, text: str, now: float, *, saves: bool = False) -> Reaction:
     """Return an ended job as one that is to be admitted anew. Its errors count from 0 again.
 
     Where its last executor is still there, the new life begins when that one has left all GPUs.
+
+    Args:
+        saves: whether its last executor was told to save and leave, which it may not know yet.
     """
     native = job.spec.door is Door.NATIVE
     how = "it goes on from its last checkpoint, or from the start without one" if native else "it starts again"
@@ -127,19 +135,18 @@ def _again(job: JobRecord, kind: EventKind, text: str, now: float) -> Reaction:
     changed = replace(
         job,
         state=replace(advance(job.state, Phase.SUBMITTED, now, reason), failures=0),
-        retired=False,
-        life=job.life + job.retired,
         renews=not job.retired,
         profiles=(),
         pending_commands=(),
         last_grant=(),
         generation=0,
         reached=(),
-        stopped=None,
+        stopped=job.stopped if saves else None,
         retrying=False,
         faults=0,
         ended_early="",
     )
+    changed = changed.begun_again() if job.retired else changed
     return Reaction(changed, (_event(job, kind, now, f"{text}: {how}"),), round=True)
 
 

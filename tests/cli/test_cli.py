@@ -282,6 +282,11 @@ class Ended:
             raise JobStateError(f"{job} has no checkpoint of step 7; it has those of 100, 200")
         return f"{name or job}@{steps}-{file}"
 
+    def check_fork(self, job: str, steps: int | None, file: Path | None) -> dict[str, object]:
+        refused = ["a-1 has no checkpoint of step 7; it has those of 100, 200"] if steps == 7 else []
+        known = {"job": str(file or job), "name": "a", "door": "native", "cluster": True, "sizes": {"t4": [1, 2]}}
+        return {**known, "refused": refused, "notes": ["it starts from the checkpoint of step 200"]}
+
 
 def test_cancel_says_of_each_job_whether_it_ended_it(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -318,7 +323,10 @@ def test_a_fork_names_a_job_and_a_step_and_may_bring_another_file(
     monkeypatch.setattr(main, "_connect", Ended)
     assert main.run(["fork", "a"]) == Exit.OK
     assert main.run(["fork", "b@100", "other.yaml", "--name", "c"]) == Exit.OK
-    assert capsys.readouterr().out == "a-1@None-None\nc@100-other.yaml\n"
+    assert main.run(["fork", "b@100", "--file", "other.yaml"]) == Exit.OK
+    assert capsys.readouterr().out == "a-1@None-None\nc@100-other.yaml\nb-2@100-other.yaml\n"
+    assert main.run(["fork", "b", "one.yaml", "--file", "other.yaml"]) == Exit.USAGE
+    assert capsys.readouterr().err == "coadapt: --file: one.yaml is given, too; a fork takes one job file\n"
     assert main.run(["fork", "a@100", "--json"]) == Exit.OK
     assert json.loads(capsys.readouterr().out) == {"id": "a-1@100-None"}
     assert main.run(["fork", "a@7"]) == Exit.USAGE
@@ -326,6 +334,21 @@ def test_a_fork_names_a_job_and_a_step_and_may_bring_another_file(
     assert main.run(["fork", "a@last"]) == Exit.USAGE
     told = "coadapt: JOB@STEP: last is not the number of a step, such as a@300\n"
     assert capsys.readouterr().err == told
+
+
+def test_a_check_of_a_fork_submits_nothing_and_says_what_would_happen(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(main, "_connect", Ended)
+    assert main.run(["fork", "a", "other.yaml", "--check"]) == Exit.OK
+    assert capsys.readouterr().out.splitlines() == [
+        "other.yaml: would be submitted",
+        "  door: native; its script calls coadapt.prepare",
+        "  t4: 1 or 2 GPUs",
+        "  note: it starts from the checkpoint of step 200",
+    ]
+    assert main.run(["fork", "a@7", "--check", "--json"]) == Exit.USAGE
+    assert json.loads(capsys.readouterr().out)["refused"]
 
 
 def test_an_unknown_job_is_told_with_the_command_that_shows_every_job(

@@ -166,8 +166,11 @@ def tell(folder: str) -> dict[str, Any]:
         told["actors"] = [a["name"] for a in ray.util.list_named_actors(all_namespaces=True) if "job" in a["name"]]
         trains(life)
         client.cancel(life)
-        until(lambda: client.describe(life)["folder"] is None, "it is retired")
-        told["changed"] = client.resume(life, spec("other-name", str(EPOCHS), "0.08", "4"))
+        told["changed"] = client.resume(life, spec("other-name", str(EPOCHS), "0.09", "4"))
+        until(lambda: status(life) == "running", "it goes on")
+        trains(life)
+        client.pause(life)
+        told["changed while it leaves"] = client.resume(life, spec("other-name", str(EPOCHS), "0.08", "4"))
         told["life"] = client.wait([life], timeout_s=180)[life]
         told["life counts"] = counts(life)
         told["life log"] = "".join(client.logs(life))
@@ -184,6 +187,7 @@ def tell(folder: str) -> dict[str, Any]:
         wide = client.fork(life, job=spec("wide", str(EPOCHS + 3), "0.1", "5"))
         told["wide"] = client.wait([wide], timeout_s=180)[wide]
         told["wide details"] = client.describe(wide)
+        told["checked"] = client.check_fork(life, job=spec("wide", str(EPOCHS + 3), "0.1", "4"))
 
         (job_dir / "count.py").write_text(COUNTING)
         os.chdir(job_dir)
@@ -247,11 +251,12 @@ def test_a_job_that_was_paused_requeued_and_cancelled_twice_saw_every_sample_onc
     assert (told["requeued"], told["cancelled"], told["resumed at once"]) == (True, True, True)
     assert told["life"] == "succeeded"
     assert told["life counts"] == {EPOCHS}
-    assert told["changed"] is True
-    assert "coadapt: goes on with lr 0.08; the checkpoint is of 0.1" in told["life log"]
+    assert (told["changed"], told["changed while it leaves"]) == (True, True)
+    assert "coadapt: goes on with lr 0.09; the checkpoint is of 0.1" in told["life log"]
+    assert "coadapt: goes on with lr 0.08; the checkpoint is of 0.09" in told["life log"]
     assert f"epoch {EPOCHS - 1} lr 0.08" in told["life log"]
     assert [kind for kind in told["events"] if kind in ("pause", "resume", "requeue", "cancel", "finish")] == [
-        *("pause", "resume", "requeue", "cancel", "resume", "cancel", "resume", "finish")
+        *("pause", "resume", "requeue", "cancel", "resume", "cancel", "resume", "pause", "resume", "finish")
     ]
 
 
@@ -272,8 +277,18 @@ def test_a_fork_goes_on_from_the_checkpoint_with_its_own_options(told: dict[str,
 
 def test_a_fork_of_another_model_fails_at_once_with_one_sentence(told: dict[str, Any]) -> None:
     assert told["wide"] == "failed"
-    assert told["wide details"]["reason"].startswith("checkpoint: does not fit the script; ")
+    assert told["wide details"]["reason"] == (
+        "checkpoint: does not fit the script; 0.weight is 4x8 in the checkpoint and 5x8 in the script, "
+        "0.bias is 4 in the checkpoint and 5 in the script, "
+        "2.weight is 2x4 in the checkpoint and 2x5 in the script"
+    )
     assert told["wide details"]["failures"] == 1
+
+
+def test_a_check_of_a_fork_names_the_step_that_it_would_start_from(told: dict[str, Any]) -> None:
+    found = told["checked"]
+    assert (found["refused"], found["sizes"]) == ([], {"t4": [1]})
+    assert found["notes"] == [f"it starts from the checkpoint of step {16 * EPOCHS}"]
 
 
 def test_a_program_that_saves_by_itself_is_paused_and_goes_on_too(told: dict[str, Any]) -> None:

@@ -144,7 +144,7 @@ def test_the_ignore_file_speaks_gitignore_and_has_the_last_word(job: Path, tmp_p
 def test_an_ignore_file_that_makes_no_sense_is_refused(job: Path, content: bytes, message: str) -> None:
     (job / ".coadaptignore").write_bytes(content)
     with pytest.raises(PackageError, match=message):
-        pack(job, 10, script="train.py")
+        pack(job, 10).check("train.py")
 
 
 def test_equal_folders_make_one_package(tmp_path: Path) -> None:

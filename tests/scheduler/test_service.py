@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 from coadapt.core.errors import JobStateError
+from coadapt.core.reports import JobInfo
+from coadapt.estimators.measurements import Measurements
 from coadapt.executor.training.state.checkpoint import CheckpointStore
 from coadapt.policies.catalogue import make_policy
 from coadapt.scheduler.clock import SystemClock
@@ -104,3 +106,38 @@ def test_a_verb_is_done_once_for_its_key_and_a_changed_file_is_taken(tmp_path: P
     assert (world.job("a").spec.args, world.job("a").package, world.job("a").life) == (["--lr", "1"], "p2", 1)
     with pytest.raises(KeyError, match="no job b-9"):
         service.change("b-9", "resume", "4")
+
+
+def test_what_a_fork_would_do_is_said_and_nothing_is_stored(tmp_path: Path) -> None:
+    world = World(tmp_path, "1x t4:4")
+    world.play(RUNS)
+    service, source = serving(world), world.job("a")
+    spec = source.spec.model_copy(update={"script": "new.py"})
+    told = {"spec": spec.model_dump_json(), "package": "p2", "script_key": "s2"}
+    no_checkpoint = "a-1 has no checkpoint yet, so nothing can start from one"
+    assert service.would_fork("a-1", None, told) == {"steps": None, "refused": [no_checkpoint], "notes": []}
+    CheckpointStore(world.settings.checkpoint_url("a-1", None)).save({"made": 5}, 5)
+    found = service.would_fork("a-1", None, told)
+    assert (found["steps"], found["refused"]) == (5, [])
+    assert found["notes"] == ["script: new.py, and a-1 ran train.py; it has to prepare the same model"]
+    assert service.would_fork("a-1", 7, {})["refused"] == ["a-1 has no checkpoint of step 7; it has those of 5"]
+    assert list(world.store.jobs) == ["a-1"]
+
+
+def test_a_file_of_another_model_is_refused_before_anything_is_stored(tmp_path: Path) -> None:
+    world = World(tmp_path, "1x t4:4")
+    world.play(RUNS + "report a t4\n")
+    service, source = serving(world), world.job("a")
+    larger = Measurements().with_info(JobInfo("other", 32, 5000, 4096, adam_type=False))
+    world.store.remember({"s2": larger}, 0.0)
+    told = {"spec": source.spec.model_dump_json(), "package": "p2", "script_key": "s2"}
+    world.play("cancel a")
+    assert service.resume_changed("a-1", told["spec"], "p2", "s2", "1"), "without a checkpoint it begins anew"
+    world.play("cancel a")
+    CheckpointStore(world.settings.checkpoint_url("a-1", None)).save({"made": 5}, 5)
+    sentence = r"^train.py: trains a model of 5,000 parameters, .* of a-1 is of one with 1,000$"
+    with pytest.raises(JobStateError, match=sentence):
+        service.fork("a-1", None, "key", told)
+    with pytest.raises(JobStateError, match=sentence):
+        service.resume_changed("a-1", told["spec"], "p2", "s2", "2")
+    assert list(world.store.jobs) == ["a-1"]

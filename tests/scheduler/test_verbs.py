@@ -10,9 +10,9 @@ import pytest
 from coadapt.core.errors import JobStateError
 from coadapt.core.job import JobSpec, Phase
 from coadapt.executor.protocol.job_events import JobFailed, JobFinished, Released
-from coadapt.scheduler.presenters import explain, job_row, wait_reason
+from coadapt.scheduler.presenters import explain, job_details, job_row, wait_reason
 from coadapt.scheduler.reactions import Reaction, end, lose_everything, react
-from coadapt.scheduler.record import JobRecord, Stopped
+from coadapt.scheduler.record import ChangedFile, JobRecord, Stopped
 from coadapt.scheduler.status import Status, status_of
 from coadapt.scheduler.verbs import pause, requeue, resume, resume_changed
 
@@ -217,6 +217,59 @@ STORIES = {
         go
         ? sent cancel a | retire a | assign a 2xt4
     """,
+    "a paused job that is resumed with a changed file begins a new life with it": RUNS
+    + """
+        pause a
+        left a
+        change a new.py
+        ? a submitted
+        go
+        ? sent assign a nothing | retire a | assign a 2xt4
+        ? a script new.py
+        runs a
+        ? a running
+        ? a counts failures 0
+    """,
+    "a paused job that still saves is resumed with a changed file when it has left": RUNS
+    + """
+        pause a
+        change a new.py
+        ? a because waiting until its last processes have left their GPUs
+        go
+        ? sent assign a nothing
+        left a
+        go
+        ? sent retire a | assign a 2xt4
+        ? a script new.py
+    """,
+    "a paused job that is resumed with a changed file is told again to save after a restart of the service": RUNS
+    + """
+        pause a
+        change a new.py
+        reopen a=1
+        ? sent assign a nothing | assign a nothing
+        left a
+        go
+        ? sent retire a | assign a 2xt4
+    """,
+    "a job that waits with a changed file goes on with it over a restart of the service": RUNS
+    + """
+        cancel a
+        change a new.py
+        reopen
+        go
+        ? sent cancel a | retire a | assign a 2xt4
+        ? a script new.py
+    """,
+    "a job that failed a moment ago is resumed with a changed file at once": RUNS
+    + """
+        fail a
+        change a new.py
+        left a
+        go
+        ? sent retire a | assign a 2xt4
+        ? a script new.py
+    """,
     "a succeeded job that is requeued runs again": RUNS
     + """
         finish a
@@ -283,7 +336,7 @@ def test_a_program_that_may_not_start_again_is_not_stopped_by_pause_or_requeue()
 
 def changed(found: JobRecord, **fields: Any) -> Reaction:
     spec = JobSpec.model_validate({"name": "other", "script": "new.py", **fields})
-    return resume_changed(found, 5.0, spec, "package-2", "script-2")
+    return resume_changed(found, 5.0, ChangedFile(spec, "package-2", "script-2"))
 
 
 def test_an_ended_job_goes_on_with_a_changed_file_under_its_own_name() -> None:
@@ -292,6 +345,31 @@ def test_an_ended_job_goes_on_with_a_changed_file_under_its_own_name() -> None:
     assert (found.job.spec.script, found.job.spec.args, found.job.spec.name) == ("new.py", ["--lr", "0.2"], "j")
     assert (found.job.package, found.job.script_key, found.job.life) == ("package-2", "script-2", 1)
     assert found.job.phase is Phase.SUBMITTED
+    assert said(found) == [
+        "resumed by the user with a changed job file: it goes on from its last checkpoint, or from the start "
+        "without one"
+    ]
+
+
+def test_a_changed_file_counts_from_the_next_life_on_of_a_job_that_still_leaves() -> None:
+    waiting = changed(ended(Phase.FAILED)).job
+    assert (waiting.spec.script, waiting.life, waiting.renews) == (job().spec.script, 0, True)
+    assert JobRecord.from_json(waiting.to_json()) == waiting
+    assert job_details(waiting, ())["spec"]["script"] == "new.py"
+    anew = waiting.begun_again()
+    assert (anew.spec.script, anew.package, anew.life, anew.renews, anew.changed) == (
+        *("new.py", "package-2", 1, False),
+        None,
+    )
+
+
+def test_the_last_of_several_changed_files_counts_also_if_the_job_was_cancelled_between() -> None:
+    first = changed(ended(Phase.CANCELLED), args=["1"]).job
+    second = changed(first, args=["2"])
+    assert said(second) == ["resumed by the user with a changed job file"]
+    cancelled = end(second.job, Phase.CANCELLED, "so", 6.0).job
+    assert resume(replace(cancelled, held=(), retired=True), 7.0).job.spec.args == ["2"]
+    assert resume(cancelled, 7.0).job.begun_again().spec.args == ["2"]
 
 
 def test_a_changed_file_that_does_not_fit_is_refused_in_one_sentence() -> None:
@@ -301,11 +379,10 @@ def test_a_changed_file_that_does_not_fit_is_refused_in_one_sentence() -> None:
         return str(told.value)
 
     assert refused(running(A)) == (
-        "j-1 is running; only a job that has ended goes on with a changed file, and `coadapt cancel j-1` ends it"
+        "j-1 is running; only a job that is paused or has ended goes on with a changed file, and "
+        "`coadapt pause j-1` holds it"
     )
-    assert refused(ended(Phase.FAILED)) == (
-        "j-1 still leaves its GPUs; it can go on with a changed file in a moment"
-    )
+    assert refused(pause(running(A), 4.0).job, elastic=False).startswith("j-1 is a native job, and the file")
     gone = replace(ended(Phase.FAILED), held=(), retired=True)
     assert refused(gone, elastic=False) == "j-1 is a native job, and the file is of a plain one; submit it anew"
     assert refused(gone, training={"checkpoint": {"url": "s3://b"}}) == (

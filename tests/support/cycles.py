@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -37,9 +38,9 @@ from coadapt.policies.contract.round import Plan, Planner, Round
 from coadapt.scheduler.cycle import CycleResult, SchedulingCycle
 from coadapt.scheduler.hooks import Change, CycleHook, RoundDone
 from coadapt.scheduler.nodes import NodesSnapshot
-from coadapt.scheduler.record import JobRecord
+from coadapt.scheduler.record import ChangedFile, JobRecord
 from coadapt.scheduler.store import Store
-from coadapt.scheduler.verbs import pause, requeue, resume
+from coadapt.scheduler.verbs import pause, requeue, resume, resume_changed
 
 from tests.support.rounds import cluster
 
@@ -280,6 +281,8 @@ class World:
             assert " ".join(sorted(known.profiles if known else ())) == " ".join(words[2:]), line
         elif words[1] == "counts":
             assert getattr(self.job(first).state, words[2]) == int(words[3]), f"{line}: {self.job(first).state}"
+        elif words[1] == "script":
+            assert self.job(first).spec.script == words[2], line
         elif words[1] == "retired":
             assert self.job(first).retired, line
         elif words[1] == "said":
@@ -341,6 +344,11 @@ class World:
 
     def on_resume(self, name: str) -> None:
         self.cycle.do(self.ids[name], resume)
+
+    def on_change(self, name: str, script: str) -> None:
+        """Resume a job with a job file that has another script."""
+        file = ChangedFile(self.job(name).spec.model_copy(update={"script": script}), None, "")
+        self.cycle.do(self.ids[name], partial(resume_changed, file=file))
 
     def on_requeue(self, name: str) -> None:
         self.cycle.do(self.ids[name], requeue)

@@ -16,6 +16,7 @@ from ..gradients.gradient_noise import GradientNoise
 from ..sharding.states import cut_as, cut_optimizer_state
 from ..variables.rng import capture_rng, restore_rng
 from .forked import options_of, whose
+from .misfits import misfit
 
 if TYPE_CHECKING:
     from .prepared import Prepared, Stateful
@@ -160,10 +161,10 @@ class TrainingState:
             for kind, mine in self._by_kind().items():
                 for target, part in zip(mine, state[kind], strict=True):
                     target.load_state_dict(part)
-        except (RuntimeError, KeyError) as error:
-            raise OtherScriptError(
-                f"checkpoint: does not fit the script; {' '.join(str(error).split())}"
-            ) from None
+        except (RuntimeError, KeyError, ValueError) as error:
+            own, saved = [*prepared.modules, *prepared.companions], [*state["models"], *state["companions"]]
+            told = misfit(own, saved) or " ".join(str(error).split())
+            raise OtherScriptError(f"checkpoint: does not fit the script; {told}") from None
         with torch.no_grad():
             for parameter, value in zip(prepared.strays(), state.get("strays", []), strict=False):
                 parameter.copy_(value)
