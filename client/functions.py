@@ -16,13 +16,15 @@ import symtable
 import sys
 import tempfile
 import textwrap
-from collections.abc import Callable, Iterator, Mapping
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from ..core.errors import FunctionError
+from ..core.errors import FunctionError, PackageError
 from . import jobfile
+from .beside import free_name, gather, left_behind
 from .client import Client, connect
 from .script_check import prepares
 
@@ -30,6 +32,7 @@ from .script_check import prepares
 def submit(
     function: Callable[..., Any],
     *args: Any,
+    files: Sequence[str | Path] = (),
     job: Mapping[str, Any] | None = None,
     client: Client | None = None,
     **kwargs: Any,
@@ -42,21 +45,44 @@ def submit(
 
     Args:
         args, kwargs: what the function is called with, plain values.
-        job: further fields of a job file, such as resources and pip.
+        files: files and folders beside the notebook that travel along, so that it can import and read them.
+        job: further fields of a job file, such as resources and pip; with working_dir, all of that folder travels.
         client: by default of the running cluster.
 
-    Raises: FunctionError for a function or an argument that makes no script; as `Client.submit` does.
+    Raises: FunctionError for a function or an argument that makes no script, and for files that are not there; as
+        `Client.submit` does.
     """
+    _check_own_names(function)
     text = script_of(function, args, kwargs)
-    with tempfile.TemporaryDirectory(prefix="coadapt-submit-") as folder:
-        script = Path(folder) / f"{function.__name__.strip('_') or 'function'}.py"
+    with tempfile.TemporaryDirectory(prefix="coadapt-submit-") as made:
+        folder, further = Path(made), dict(job or {})
+        gather(folder, files, further.pop("working_dir", None))
+        for path in left_behind(text, folder):
+            _warn(f"{function.__name__} imports {path}, which does not travel; files=[{path!r}] sends it")
+        name = function.__name__.strip("_") or "function"
+        script = folder / free_name(folder, name)
         script.write_text(text)
-        fields: dict[str, Any] = {"name": script.stem, **(job or {})}
-        fields |= {"script": script.name, "working_dir": folder}
+        fields: dict[str, Any] = {"name": name, **further}
+        fields |= {"script": script.name, "working_dir": made}
         if "sizes" not in fields and not prepares(script):
             fields.setdefault("elastic", False)
         spec = jobfile.from_mapping(fields, "submit")
-        return (client or connect()).submit(spec)
+        try:
+            return (client or connect()).submit(spec, tell=_warn)
+        except PackageError as error:
+            raise FunctionError(str(error).replace(f"working_dir: {made} has", "files: they have")) from None
+
+
+def _check_own_names(function: Callable[..., Any]) -> None:
+    """Refuse a function with an argument that `submit` would take itself."""
+    own = {"files", "job", "client"}
+    taken = own & set(inspect.signature(function).parameters) if inspect.isfunction(function) else set()
+    for name in sorted(taken):
+        raise FunctionError(f"submit: {function.__name__} has an argument {name}, as submit itself; rename it")
+
+
+def _warn(text: str) -> None:
+    warnings.warn(text, stacklevel=3)
 
 
 def script_of(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
