@@ -54,13 +54,14 @@ BAD_SCRIPTS = [
     BadScript(
         "has no prepare",
         "script: {script} imports coadapt and never calls coadapt.prepare; give its model, optimizer and loader "
-        "to coadapt.prepare",
+        "to coadapt.prepare, or say elastic: false to run it as it is",
         {"prepare": ""},
         ends="refused",
     ),
     BadScript(
         "knows no coadapt",
-        "script: {script} never imports coadapt; give its model, optimizer and loader to coadapt.prepare",
+        "script: {script} never imports coadapt; give its model, optimizer and loader to coadapt.prepare, or say "
+        "elastic: false to run it as it is",
         {"imports": "import torch", "data": "", "loader": "", "prepare": "", "train": "print('trained')"},
         ends="refused",
     ),

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ..client import jobfile
 from ..client.package import Packer
-from ..client.script_check import mistaken
+from ..client.script_check import mistaken, other_doors
 from ..client.unshared_decisions import unshared_decisions
 from ..core.doors import Door
 from ..core.errors import PackageError
@@ -40,10 +40,9 @@ def checked(path: Path, args: Sequence[str], limit_s: float, tell: Callable[[str
         except jobfile.JobFileError as error:
             return path.name, Verdict(error.problems[0])
     if spec.door is not Door.NATIVE:
-        untried = f"a {spec.door} job is started as it is; only scripts that call coadapt.prepare are tried"
-        return spec.called, Verdict("", notes=(untried,))
+        return spec.called, Verdict("", notes=(f"a {spec.door} job: {spec.door.line}",))
     if told := mistaken(spec):
-        return spec.script, Verdict(told.removeprefix("script: "))
+        return spec.script, Verdict(told.removeprefix("script: "), notes=other_doors(told, spec.script))
     folder = Path(spec.working_dir)
     try:
         package, _ = Packer(Settings().max_package_mib).of(spec)
@@ -60,7 +59,8 @@ def checked(path: Path, args: Sequence[str], limit_s: float, tell: Callable[[str
         subject = _subject(spec, copy)
         verdict = check(subject, Path(scratch), limit_s)
     decisions = unshared_decisions(folder / spec.script) if subject.most > 1 else []
-    return spec.script, replace(verdict, notes=(*verdict.notes, *map(str, decisions)))
+    doors = other_doors(verdict.problem, spec.script)
+    return spec.script, replace(verdict, notes=(*verdict.notes, *map(str, decisions), *doors))
 
 
 def _spec_of(script: Path, args: Sequence[str]) -> JobSpec:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from ..client.command_line import name_for
 from ..client.jobfile import JobFileError, load
+from ..client.script_check import unprepared
 from ..core.job import Emulation
 
 
@@ -52,14 +53,23 @@ def offer(script: Path) -> Offer:
 def text_for(script: Path) -> str:
     """Return the text of a job file. Two fields are enough.
 
-    The pace of emulated nodes is there too, because a first user changes it.
+    The pace of emulated nodes is there too, because a first user changes it. A script that never calls
+    coadapt.prepare gets the file of a plain job.
     """
     pace = Emulation()
-    return (
+    first = (
         "# A job file: `coadapt schema` and docs/guide/job-file.md have every field.\n"
         f"name: {name_for(script)}\n"
         f"script: {_quoted(script.name)}\n"
-        "emulation:  # of nodes that are emulated on CPU; GPUs are never paced\n"
+    )
+    if unprepared(script):
+        return (
+            f"{first}elastic: false  # it never calls coadapt.prepare, so it runs as it is: docs/guide/doors.md\n"
+            "resources:\n"
+            "  gpus: 1  # how many it gets\n"
+        )
+    return (
+        f"{first}emulation:  # of nodes that are emulated on CPU; GPUs are never paced\n"
         f"  profile: {pace.profile}  # whose speed to take\n"
         f"  time_scale: {pace.time_scale:g}  # how many times faster\n"
     )

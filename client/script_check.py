@@ -16,6 +16,13 @@ from ..core.job import JobSpec
 
 MOST_FILES = 200
 MOST_BYTES = 4 * 2**20  # of all files together
+_OR_AS_IT_IS = "or say elastic: false to run it as it is"
+# What a user may do with a script that is to stay as it is.
+OTHER_DOORS = (
+    "it runs unchanged at a fixed size by `elastic: false` in a job file, or by `coadapt run -- python {script}`",
+    "if it saves on SIGTERM and goes on from there, `sizes: [1, 2, 4]` changes its size, too",
+    "docs/guide/doors.md tells which of these doors is yours",
+)
 # Modules and functions by which a script runs code that its imports do not show.
 _HIDDEN = frozenset({"importlib", "runpy", "pkgutil", "hydra", "__import__", "exec", "eval"})
 
@@ -53,7 +60,21 @@ def _unprepared(spec: JobSpec, found: _Seen, folder: Path) -> str:
         what = modules if found.files > 1 else f"{spec.script} never imports coadapt"
     else:
         what = f"{spec.script} imports coadapt and never calls coadapt.prepare"
-    return f"script: {what}; give its model, optimizer and loader to coadapt.prepare"
+    return f"script: {what}; give its model, optimizer and loader to coadapt.prepare, {_OR_AS_IT_IS}"
+
+
+def other_doors(problem: str, script: str) -> tuple[str, ...]:
+    """Return what else may be done where a script does not call coadapt.prepare; nothing for other problems."""
+    unprepared = (
+        "to coadapt.prepare, or say elastic: false" in problem or "never called coadapt.prepare" in problem
+    )
+    return tuple(line.format(script=script) for line in OTHER_DOORS) if unprepared else ()
+
+
+def unprepared(script: Path) -> bool:
+    """Return whether all that a script runs can be seen, and nothing of it calls coadapt.prepare."""
+    found = _look(script, [script.parent])
+    return found is not None and not found.hidden and not found.prepares
 
 
 @dataclass

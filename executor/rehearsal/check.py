@@ -324,7 +324,9 @@ def place_of(traceback: str, folder: Path) -> str:
 def said(verdict: Verdict, name: str) -> str:
     """Return the verdict in one sentence."""
     if verdict.problem:
-        return f"{name} does not work as a job: {verdict.problem}"
+        return f"{name} does not work as an elastic job: {verdict.problem}"
+    if not verdict.tried:
+        return f"{name} is started as it is; only scripts that call coadapt.prepare are tried"
     losses = f"; its loss{'es are' if len(verdict.losses) > 1 else ' is'} {_list(verdict.losses)}"
     steps = f"{verdict.steps} step{'s' if verdict.steps != 1 else ''}"
     return f"{name} works as a job: {steps} with {_list(verdict.tried)}{losses if verdict.losses else ''}"

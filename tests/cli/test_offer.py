@@ -6,6 +6,7 @@ import pytest
 from coadapt.cli import main, offer
 from coadapt.cli.exit_codes import Exit
 from coadapt.client import jobfile
+from coadapt.core.doors import Door
 from coadapt.core.job import Emulation
 
 
@@ -41,6 +42,18 @@ def test_write_makes_a_good_job_file_beside_the_script_and_submits_nothing(scrip
     )
     spec = jobfile.load("mnist/job.yaml")
     assert (spec.name, spec.script, spec.emulation) == ("mnist", "main.py", Emulation())
+
+
+def test_a_script_that_never_prepares_gets_the_job_file_of_a_plain_job(script: Path, capsys) -> None:
+    script.write_text("print('trains by itself')\n")
+    assert submitted(capsys, str(script), "--write")[0] == Exit.OK
+    spec = jobfile.load("mnist/job.yaml")
+    assert (spec.door, spec.resources.gpus, spec.script) == (Door.PLAIN, 1, "main.py")
+    assert main.run(["check", "mnist/job.yaml"]) == Exit.OK
+    assert capsys.readouterr().out == (
+        "main.py is started as it is; only scripts that call coadapt.prepare are tried\n"
+        "  a plain job: its program runs unchanged at one size\n"
+    )
 
 
 def test_a_job_file_that_is_there_is_named_and_never_written_over(script: Path, capsys) -> None:

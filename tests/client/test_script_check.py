@@ -12,7 +12,7 @@ from coadapt.core.job import JobSpec
 from coadapt.core.training_config import MetricTarget, TrainingConfig
 
 ROOT = Path(__file__).resolve().parents[2]
-TOLD = "; give its model, optimizer and loader to coadapt.prepare"
+TOLD = "; give its model, optimizer and loader to coadapt.prepare, or say elastic: false to run it as it is"
 
 
 def checked(folder: Path, files: dict[str, str], script: str = "train.py", **fields: Any) -> str | None:

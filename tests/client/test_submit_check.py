@@ -77,7 +77,8 @@ def test_what_would_be_refused_is_said_all_at_once_and_anyway_overrules_what_it_
     path = job_file(tmp_path, "script: train.py\nresources: {min_gpus: 9}\n", script="print()\n")
     found = would_happen(path, CLUSTER, 100)
     assert found["refused"] == [
-        "script: train.py never imports coadapt; give its model, optimizer and loader to coadapt.prepare",
+        "script: train.py never imports coadapt; give its model, optimizer and loader to coadapt.prepare, "
+        "or say elastic: false to run it as it is",
         "resources.min_gpus: 9 is more than the cluster outside its pools has of any one type (a100 4, t4 4)",
     ]
     anyway = would_happen(path, CLUSTER, 100, anyway=True)

@@ -100,7 +100,7 @@ def test_a_verdict_is_one_sentence() -> None:
     assert said(works, "t.py") == (
         "t.py works as a job: 5 steps with one replica and two replicas; its loss is a mean over samples"
     )
-    assert said(Verdict("it does not"), "t.py") == "t.py does not work as a job: it does not"
+    assert said(Verdict("it does not"), "t.py") == "t.py does not work as an elastic job: it does not"
 
 
 def test_replicas_are_compared_step_by_step() -> None:
@@ -117,8 +117,24 @@ def test_a_script_that_never_calls_prepare_is_not_run(script: Path, capfd: pytes
     script.write_text("import time\ntime.sleep(1000)\n")
     code, told = answer(capfd, script)
     assert code == Exit.JOB_FAILED
-    assert told.startswith("train.py does not work as a job: train.py never imports coadapt")
-    assert len(told.splitlines()) == 1
+    first, *doors = told.splitlines()
+    assert first.startswith("train.py does not work as an elastic job: train.py never imports coadapt; ")
+    assert doors == [
+        "  it runs unchanged at a fixed size by `elastic: false` in a job file, or by "
+        "`coadapt run -- python train.py`",
+        "  if it saves on SIGTERM and goes on from there, `sizes: [1, 2, 4]` changes its size, too",
+        "  docs/guide/doors.md tells which of these doors is yours",
+    ]
+
+
+def test_a_script_that_turns_out_never_to_call_prepare_is_told_the_other_doors(
+    script: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    script.write_text("import importlib\nimportlib.import_module('json')\n")
+    code, told = answer(capfd, script)
+    assert code == Exit.JOB_FAILED
+    assert "train.py never called coadapt.prepare" in told
+    assert told.endswith("docs/guide/doors.md tells which of these doors is yours\n")
 
 
 def test_a_script_that_does_not_compile_is_told(script: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -220,7 +236,7 @@ def test_what_will_not_work_is_one_sentence(
     script.write_text(HEAD + lines)
     code, told = answer(capfd, *(["--limit", 5] if "the 5 s" in sentence else []), script)
     assert code == Exit.JOB_FAILED
-    assert told.startswith("train.py does not work as a job: ")
+    assert told.startswith("train.py does not work as an elastic job: ")
     assert sentence in told.splitlines()[0]
     assert "each of its batches takes one pass" not in told
 
