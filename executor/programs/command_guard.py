@@ -73,6 +73,11 @@ class Guard:
     def run(self) -> None:
         system = ctypes.CDLL(None, use_errno=True)
         system.prctl(SUBREAPER, 1, 0, 0, 0)
+
+        def become_the_program() -> None:
+            system.prctl(END_WITH_PARENT, signal.SIGKILL, 0, 0, 0)
+            signal.pthread_sigmask(signal.SIG_SETMASK, [])  # Ray's workers block SIGINT
+
         wake, woken = os.pipe()
         os.set_blocking(wake, False)
         os.set_blocking(woken, False)
@@ -81,7 +86,7 @@ class Guard:
                 self._command,
                 stdin=subprocess.DEVNULL,
                 start_new_session=True,
-                preexec_fn=lambda: system.prctl(END_WITH_PARENT, signal.SIGKILL, 0, 0, 0),
+                preexec_fn=become_the_program,
             )
         except OSError as error:
             self._tell({"error": f"{self._command[0]}: {error.strerror}"})
@@ -92,24 +97,24 @@ class Guard:
             signal.signal(number, signal.SIG_IGN)
         signal.signal(signal.SIGCHLD, lambda number, frame: None)
         signal.set_wakeup_fd(woken, warn_on_full_buffer=False)
-        while True:
-            self._reap()
-            rest = descendants() if self._code is not None else [program.pid]
-            if self._code is not None and not rest:
-                break
-            self._act(rest)
+        while self._reap():
+            self._act(descendants() if self._code is not None else [program.pid])
             self._keep_pace()
             self._wait(wake)
         self._tell({"code": self._code, "overdue": self._overdue, "left": self._left})
 
-    def _reap(self) -> None:
+    def _reap(self) -> bool:
+        """Take in who has ended; return whether anything is left.
+
+        The kernel alone knows that: a daemon forks twice, and its second child may be missing in a look at /proc.
+        """
         while True:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)
             except ChildProcessError:
-                return
+                return False
             if pid == 0:
-                return
+                return True
             if pid == self._program:
                 self._code, self._ended_s = os.waitstatus_to_exitcode(status), time.monotonic()
 

@@ -17,6 +17,7 @@ from coadapt.executor.programs.guarded import GuardedProgram, HowItEnded, NotSta
 LEAVES = (
     "import os, sys, time\nif os.fork() == 0:\n    os.setsid()\n    os.execvp('sleep', ['sleep', sys.argv[1]])\n"
 )
+DAEMON = "import os, sys\nif os.fork(): os._exit(0)\nos.setsid()\nif os.fork(): os._exit(0)\n"
 
 
 def started(*command: str, pace: float = 1.0, **env: str) -> tuple[GuardedProgram, list[str], threading.Event]:
@@ -117,6 +118,26 @@ def test_what_a_program_leaves_in_the_background_is_ended_and_counted() -> None:
     program, _, _ = started(sys.executable, "-c", LEAVES, "86411")
     assert program.wait() == HowItEnded(0, left=1)
     assert running("86411") == []
+
+
+def test_a_program_that_becomes_a_daemon_is_ended_and_counted_as_well() -> None:
+    for _ in range(5):  # its parents are gone within a moment
+        program, _, _ = started(
+            sys.executable, "-c", DAEMON + "os.execvp('sleep', ['sleep', sys.argv[1]])", "86414"
+        )
+        assert program.wait() == HowItEnded(0, left=1)
+        assert running("86414") == []
+
+
+def test_a_program_can_be_interrupted_although_its_worker_cannot() -> None:
+    shown = "import signal; print(signal.pthread_sigmask(signal.SIG_BLOCK, []))"
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        program, said, _ = started(sys.executable, "-c", shown)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    program.wait()
+    assert "".join(said) == "set()\n"
 
 
 def test_helpers_that_end_by_themselves_soon_after_the_program_are_not_called_left_behind() -> None:
