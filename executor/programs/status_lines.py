@@ -23,6 +23,7 @@ _NAMES: dict[str, tuple[str, ...]] = {
 }
 _OF = {name: amount for amount, names in _NAMES.items() for name in names}
 _IGNORED = ("time", "timestamp", "job_id")
+MOST = 1e15  # of an amount; what follows from it is still exact
 
 
 class StatusError(ValueError):
@@ -33,7 +34,7 @@ def status_in_line(line: str, job_id: str, time_s: float) -> Status:
     """Return what a line of JSON says. Raises: StatusError."""
     try:
         said = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise StatusError(f"status: {line[:80]!r} is no line of JSON; it was left out") from None
     if not isinstance(said, dict):
         raise StatusError(f"status: {line[:80]!r} is no JSON object; it was left out")
@@ -55,7 +56,7 @@ def status_of(said: Mapping[str, Any], job_id: str, time_s: float) -> Status:
         if (amount := _OF.get(name)) is not None:
             amounts[amount] = _amount(name, value)
         elif isinstance(value, int | float) and not isinstance(value, bool):
-            metrics[name] = float(value)
+            metrics[name] = _float(value)
     return _status(amounts, metrics, time_s)
 
 
@@ -63,10 +64,20 @@ def _amount(name: str, value: Any) -> float:
     number = math.nan
     if isinstance(value, int | float | str) and not isinstance(value, bool):
         with suppress(ValueError):
-            number = float(value)
-    if not (math.isfinite(number) and number >= 0):
-        raise StatusError(f"status: {name} is {value!r}, and a number of 0 or more is expected; it was left out")
+            number = _float(value)
+    if not 0 <= number <= MOST:
+        shown = repr(value) if len(repr(value)) <= 40 else f"{repr(value)[:40]}…"
+        accepted = f"a number from 0 to {MOST:.0e}" if number > MOST else "a number of 0 or more"
+        raise StatusError(f"status: {name} is {shown}, and {accepted} is expected; it was left out")
     return number
+
+
+def _float(value: int | float | str) -> float:
+    """Return a number as a float; a whole number beyond all floats is infinite."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if int(value) > 0 else -math.inf
 
 
 def _status(amounts: Mapping[str, float], metrics: Mapping[str, float], time_s: float) -> Status:
@@ -115,6 +126,6 @@ def _of_groups(groups: Mapping[str, str | None], time_s: float) -> Status:
             continue
         if (amount := _OF.get(name)) is None:
             metrics[name] = number
-        elif math.isfinite(number) and number >= 0:
+        elif 0 <= number <= MOST:
             amounts[amount] = number
     return _status(amounts, metrics, time_s)

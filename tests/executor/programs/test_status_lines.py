@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 from coadapt.executor.programs.status_lines import LogPattern, StatusError, status_in_line, status_of
 from coadapt.executor.protocol.command_events import Status
@@ -19,6 +21,7 @@ from coadapt.executor.protocol.command_events import Status
         ({"fraction": 0.1, "samples": 640}, Status(1.0, fraction=0.1, samples=640)),
         ({"step": 7, "note": "text", "ok": True, "lr": 1e-3}, Status(1.0, 7, metrics={"lr": 1e-3})),
         ({"step": 7, "steps": 0}, Status(1.0, 7)),
+        ({"loss": 10**400, "score": -(10**400)}, Status(1.0, metrics={"loss": math.inf, "score": -math.inf})),
         ({"time": 17.0, "job_id": "a-1", "accuracy": 1}, Status(1.0, metrics={"accuracy": 1.0})),
     ],
 )
@@ -34,6 +37,9 @@ def test_amounts_are_known_by_their_usual_names_and_other_numbers_are_metrics(sa
         ('{"step": -1}', "step is -1, and a number of 0 or more is expected"),
         ('{"fraction": NaN}', "fraction is nan, and a number of 0 or more is expected"),
         ('{"step": null}', "step is None"),
+        ('{"step": 1e300}', "step is 1e+300, and a number from 0 to 1e+15 is expected"),
+        (f'{{"step": 1{"0" * 400}}}', f"step is 1{'0' * 39}…, and a number from 0 to 1e+15 is expected"),
+        ("[" * 100_000, "is no line of JSON"),
         ('{"job_id": "b-2", "step": 3}', "it is of job b-2, and this is a-1"),
     ],
 )
