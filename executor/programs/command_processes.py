@@ -27,7 +27,7 @@ from ..protocol.command_events import (
 from ..protocol.worker_events import Exited
 from .environment import common_environment, rank_environment
 from .errors import summary_of_end
-from .guarded import GuardedProgram, NotStarted
+from .guarded import GuardedProgram, HowItEnded, NotStarted
 from .status_lines import LogPattern
 from .status_sources import StatusSources, beside_proxies
 
@@ -104,7 +104,7 @@ class CommandProcesses:
     def _run(self, order: Begin, stack: ExitStack) -> None:
         launch, leads = self._launch, order.first_rank == 0
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="coadapt-status-")))
-        sources = StatusSources(launch.job_id, self._emit, self._clock)
+        sources = StatusSources(launch.job_id, self._emit, self._clock, launch.pattern)
         told: dict[str, str] = {}
         if leads:
             stack.callback(sources.close)
@@ -139,6 +139,9 @@ class CommandProcesses:
         def said(text: str) -> None:
             output.add(text)
             self._emit(Said(rank, text))
+            heard(text)
+
+        def heard(text: str) -> None:
             if pattern is not None and sources is not None:
                 for status in pattern.statuses(text, self._clock()):
                     sources.from_log(status)
@@ -156,13 +159,15 @@ class CommandProcesses:
                 self._emit(Ended(rank, NOT_STARTED, str(error)))
                 return None
             self._programs.append(program)
-        follow = threading.Thread(target=self._follow, args=(rank, program, output, sources), daemon=True)
-        return program.pid, follow
 
-    def _follow(
-        self, rank: int, program: GuardedProgram, output: _LastOutput, sources: StatusSources | None
-    ) -> None:
-        ended = program.wait()
+        def follow() -> None:
+            ended = program.wait()
+            heard("\n")  # nothing ends the last line of many a progress bar
+            self._tell_end(rank, ended, output, sources)
+
+        return program.pid, threading.Thread(target=follow, daemon=True)
+
+    def _tell_end(self, rank: int, ended: HowItEnded, output: _LastOutput, sources: StatusSources | None) -> None:
         if sources is not None:
             sources.read_rest()
         summary, traceback = "", ""

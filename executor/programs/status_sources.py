@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ..protocol.command_events import CommandEvent, Refused, Status
-from .status_lines import StatusError, status_in_line, status_of
+from .status_lines import LogPattern, StatusError, status_in_line, status_of
 
 LOOPBACK = "127.0.0.1"
 LOOK_S = 0.25  # between looks at files
@@ -58,10 +58,16 @@ class Tail:
 
 
 class StatusSources:
-    """Watch all sources of one process, and emit what the best of them says."""
+    """Watch all sources of one process, and emit what the best of them says.
 
-    def __init__(self, job_id: str, emit: Callable[[CommandEvent], None], clock: Callable[[], float]) -> None:
+    pattern: of the job's file; it is also for those lines of the file of progress that are no JSON.
+    """
+
+    def __init__(
+        self, job_id: str, emit: Callable[[CommandEvent], None], clock: Callable[[], float], pattern: str = ""
+    ) -> None:
         self._job_id, self._emit, self._clock = job_id, emit, clock
+        self._pattern = pattern
         self._lock = threading.Lock()
         self._best = Source.LOG
         self._refused = 0
@@ -113,10 +119,15 @@ class StatusSources:
             self._read()
 
     def _take_line(self, source: Source, line: str) -> None:
+        is_text = source is Source.FILE and not line.lstrip().startswith("{")
+        if is_text and self._pattern:
+            for status in LogPattern(self._pattern).statuses(f"{line}\n", self._clock()):
+                self._take(source, status)
+            return
         try:
             self._take(source, status_in_line(line, self._job_id, self._clock()))
         except StatusError as error:
-            self._refuse(str(error))
+            self._refuse(f"{error}; progress.pattern would read it" if is_text else str(error))
 
     def _take(self, source: Source, status: Status) -> None:
         if source > self._best:
@@ -145,7 +156,7 @@ class StatusSources:
         except StatusError as error:
             self._refuse(str(error))
             return str(error)
-        except ValueError:
+        except (ValueError, RecursionError):
             sentence = "status: what the trainer posted is no JSON; it was left out"
             self._refuse(sentence)
             return sentence
@@ -195,7 +206,7 @@ def trainer_status(posted: Mapping[str, Any]) -> dict[str, Any]:
         if isinstance(metric, Mapping) and isinstance(metric.get("name"), str):
             try:
                 found[metric["name"]] = float(metric["value"])
-            except (KeyError, TypeError, ValueError):
+            except (KeyError, TypeError, ValueError, OverflowError):
                 continue
     if isinstance(metrics, Mapping):
         found |= dict(metrics)

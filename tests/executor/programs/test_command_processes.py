@@ -109,10 +109,14 @@ urllib.request.urlopen(request).read()
 FILE = """open('log.jsonl', 'a').write('{"step": 3, "steps": 12, "loss": 0.5}' + chr(10))"""
 CUT = FILE.replace(" + chr(10)", "")
 LOG = "print('step 3 of 12, loss 0.5')"
+BAR = "print('step 3 of 12, loss 0.5', end='')"
+TEXT = "open('log.jsonl', 'a').write('INFO begin' + chr(10) + 'INFO step 3 of 12, loss 0.5' + chr(10))"
 
 
 @pytest.mark.parametrize(
-    "says", [REPORT, POST, FILE, CUT, LOG], ids=["report", "trainer", "file", "line without end", "log"]
+    "says",
+    [REPORT, POST, FILE, CUT, LOG, BAR, TEXT],
+    ids=["report", "trainer", "file", "line without end", "log", "bar without end", "file of text"],
 )
 def test_how_far_a_program_is_comes_from_whatever_it_says_so_by(says: str, tmp_path: Path) -> None:
     pattern = r"step (?P<step>\d+) of (?P<of>\d+), loss (?P<loss>[\d.]+)"
@@ -137,6 +141,13 @@ def test_once_a_program_reports_its_output_is_not_read_for_that_any_more() -> No
     made = node(python(f"{REPORT}\nprint('step 9 of 12')", pattern=r"step (?P<step>\d+)"))
     made.ended()
     assert [status.step for status in made.of(Status)] == [3]
+
+
+def test_a_line_of_text_in_the_file_of_progress_is_told_with_what_would_read_it(tmp_path: Path) -> None:
+    made = node(python(TEXT, cwd=str(tmp_path), status_file="log.jsonl"))
+    made.ended()
+    told = [event.sentence for event in made.of(Refused)]
+    assert told[0] == "status: 'INFO begin' is no line of JSON; it was left out; progress.pattern would read it"
 
 
 def test_a_torn_status_or_one_of_another_job_is_told_and_left_out(tmp_path: Path) -> None:
