@@ -89,7 +89,7 @@ class Guard:
                 preexec_fn=become_the_program,
             )
         except OSError as error:
-            self._tell({"error": f"{self._command[0]}: {error.strerror}"})
+            self._tell({"error": error.strerror})
             return
         self._program = program.pid
         self._tell({"pid": program.pid})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from ..protocol.worker_events import Exited
 
@@ -15,6 +16,26 @@ _STARTERS_OWN = re.compile(
 _CHILD = re.compile(r"failed \(exitcode: (-?\d+)\) local_rank: \d+")
 _STARTERS_LINE = re.compile(r"^[WEI]\d{4} ")
 _RANK = re.compile(r"^\[(rank|default)\d+\]:\s?", re.MULTILINE)
+_VARIABLE = re.compile(r"[A-Za-z_]\w*=")
+_OF_SHELLS = frozenset(". alias cd eval exec export set source trap ulimit umask unset wait".split())
+
+
+def why_not_started(command: Sequence[str], reason: str) -> str:
+    """Return a sentence on a command that could not be started, with what its user can do.
+
+    `reason`: of the system, such as "No such file or directory".
+    """
+    word, advice = command[0], ""
+    if reason == "No such file or directory":
+        if _VARIABLE.match(word):
+            advice = "give variables in env, and the program first"
+        elif word in _OF_SHELLS:
+            advice = "a shell knows it, so give [bash, -c, '…']"
+        elif re.search(r"\s", word):
+            advice = "give each word by itself, as in [python, train.py]"
+    elif reason in ("Permission denied", "Exec format error"):
+        advice = "give what runs it first, as in [bash, run.sh]"
+    return f"command: {word}: {reason}; {advice}" if advice else f"command: {word}: {reason}"
 
 
 def error_in(output: str) -> tuple[str, str]:

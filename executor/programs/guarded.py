@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ..processes.output_reader import read_output
+from .errors import why_not_started
 
 _GUARD = str(Path(__file__).with_name("command_guard.py"))
 DRAIN_S = 2.0  # after the end, to read what is still in the pipe
@@ -78,7 +79,7 @@ class GuardedProgram:
         answer = self._answer()
         if "pid" not in answer:
             self.wait()
-            raise NotStarted(f"command: {answer.get('error', 'it could not be started')}")
+            raise NotStarted(why_not_started(command, answer.get("error", "it could not be started")))
         self.pid = int(answer["pid"])
 
     def terminate(self, grace_s: float) -> None:

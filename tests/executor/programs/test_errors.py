@@ -69,3 +69,22 @@ def test_a_program_without_a_traceback_is_known_by_its_last_line_and_status() ->
     )
     assert summary_of_end("run.sh", 3, "exited with status 3", "") == ("run.sh exited with status 3", "")
     assert summary_of_end("t", -9, "was killed by SIGKILL", "step 5\n")[0] == "t was killed by SIGKILL"
+
+
+@pytest.mark.parametrize(
+    ("command", "reason", "why"),
+    [
+        (["prog", "x"], "No such file or directory", "prog: No such file or directory"),
+        (["python a.py"], "No such file or directory", "give each word by itself, as in [python, train.py]"),
+        (["LR=3", "python"], "No such file or directory", "give variables in env, and the program first"),
+        (["cd", "x"], "No such file or directory", "a shell knows it, so give [bash, -c, '…']"),
+        (["./run.sh"], "Permission denied", "give what runs it first, as in [bash, run.sh]"),
+        (["./run.sh"], "Exec format error", "give what runs it first, as in [bash, run.sh]"),
+    ],
+)
+def test_a_command_that_cannot_be_started_is_told_with_what_to_do(
+    command: list[str], reason: str, why: str
+) -> None:
+    told = why_not_started(command, reason)
+    assert told.startswith(f"command: {command[0]}: {reason}")
+    assert told.endswith(why)
