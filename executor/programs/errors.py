@@ -17,7 +17,9 @@ _CHILD = re.compile(r"failed \(exitcode: (-?\d+)\) local_rank: \d+")
 _STARTERS_LINE = re.compile(r"^[WEI]\d{4} ")
 _RANK = re.compile(r"^\[(rank|default)\d+\]:\s?", re.MULTILINE)
 _VARIABLE = re.compile(r"[A-Za-z_]\w*=")
-_OF_SHELLS = frozenset(". alias cd eval exec export set source trap ulimit umask unset wait".split())
+_OF_SHELLS = frozenset(
+    {".", "alias", "cd", "eval", "exec", "export", "set", "source", "trap", "ulimit", "umask", "unset"}
+)
 
 
 def why_not_started(command: Sequence[str], reason: str) -> str:

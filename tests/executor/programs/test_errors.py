@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from coadapt.executor.programs.errors import error_in, summary_of_end
+from coadapt.executor.programs.errors import error_in, summary_of_end, why_not_started
 
 PLAIN = """step 1
 Traceback (most recent call last):
