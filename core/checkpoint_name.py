@@ -1,10 +1,14 @@
-"""The names of a job's checkpoint files: data, and beside it a manifest without which it does not count."""
+"""The names of a job's checkpoint files: data, and beside it a manifest without which it does not count.
+
+A sharded job's checkpoint has a folder of shards, too.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-DATA, MANIFEST = ".pt", ".json"
+DATA, MANIFEST, SHARDS = ".pt", ".json", ".shards"
+SHARD_FILES = "shards"  # key of a manifest that has size and SHA-256 of each file of shards
 
 
 @dataclass(frozen=True, order=True)

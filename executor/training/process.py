@@ -34,7 +34,7 @@ from .sessions.managed_session import ManagedSession
 from .sessions.membership import Leaving
 from .sessions.profile_session import ProfileSession
 from .sharding.shards import comes_of_a_lost_peer
-from .state.checkpoint import StorageError
+from .state.checkpoint_errors import StorageError
 from .variables.whole_values import watch_norms
 
 _PACKAGE = str(Path(__file__).parents[2])

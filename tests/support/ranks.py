@@ -8,7 +8,7 @@ import pickle
 import sys
 import tempfile
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import TypeVar
@@ -23,8 +23,8 @@ WAIT_S = 60.0
 TESTS = tuple(f"{Path(__file__).resolve().parents[2] / folder}{os.sep}" for folder in ("tests", "benchmarks"))
 
 
-def on_ranks(count: int, act: Callable[[Group], Result]) -> list[Result]:
-    """Return what `act(group)` returns on each of `count` ranks.
+def on_ranks(count: int, act: Callable[[Group], Result], lost: Container[int] = ()) -> list[Result]:
+    """Return what `act(group)` returns on each of `count` ranks but those of `lost`, which end in it.
 
     Processes are forked, so `act` may be a closure and starts from what the test has set up.
 
@@ -41,7 +41,7 @@ def on_ranks(count: int, act: Callable[[Group], Result]) -> list[Result]:
         for process in processes:
             process.start()
         try:
-            answers = [_answer(rank, read) for rank, (read, _) in enumerate(pipes)]
+            answers = [_answer(rank, read) for rank, (read, _) in enumerate(pipes) if rank not in lost]
         finally:
             for process in processes:
                 process.kill()

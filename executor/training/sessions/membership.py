@@ -20,7 +20,7 @@ from ..collective.sharded_group import ShardedGroup
 from ..gradients.gradients import Gradients
 from ..gradients.noise_meter import NoiseSchedule
 from ..gradients.parameter_list import spans_gpus
-from ..state.checkpoint import StorageError
+from ..state.checkpoint_errors import StorageError
 from ..state.prepared import Prepared
 from .channel import Channel
 from .loop_state import LoopState

@@ -119,10 +119,13 @@ class StateHandover:
         state: dict[str, Any] | None
         if restored or group.shards is None:
             state = (found[1] if found is not None else self.state.capture()) if group.rank == 0 else None
+            if state is not None and group.shards is None:
+                state = self.checkpoints.filled(state, group)
             state = broadcast_state(group, state, 0) if group.world_size > 1 else state
         else:
             state = self._sent(group, 0)
         if state is not None and restored:
+            state = self.checkpoints.filled(state, group)
             self.catching_up.take_over(state, group.data_rank % group.data_width)
         elif state is not None and group.rank != 0:
             self.state.apply(state, group.data_rank % group.data_width)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from torch import Tensor
 from torch.distributed.tensor import DTensor
-from torch.distributed.tensor.placement_types import Shard
+from torch.distributed.tensor.placement_types import Placement
 
 
 def local(tensor: Tensor) -> Tensor:
@@ -38,7 +38,10 @@ def holders(tensor: Tensor, processes: int) -> int:
     if not isinstance(tensor, DTensor):
         return processes
     mesh = tensor.device_mesh
-    parts = math.prod(
-        mesh.size(dim) for dim, placement in enumerate(tensor.placements) if isinstance(placement, Shard)
-    )
+    parts = math.prod(mesh.size(dim) for dim, placement in enumerate(tensor.placements) if is_cut(placement))
     return processes // parts
+
+
+def is_cut(placement: Placement) -> bool:
+    """Return whether processes hold different pieces. FSDP's cuts of tensor parallelism's are no `Shard`s."""
+    return not (placement.is_replicate() or placement.is_partial())

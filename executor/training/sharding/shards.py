@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from datetime import timedelta
+from typing import Any, TypeVar
 
 import torch
 import torch.distributed as dist
@@ -18,6 +19,7 @@ from ...protocol import messages
 
 # How long a process waits for the others of its replica: they save and evaluate together.
 TIMEOUT = timedelta(hours=2)
+_Said = TypeVar("_Said")
 _GLOO_OR_NCCL = ("gloo", "NCCL", "Connection closed by peer", "Connection reset by peer")
 
 
@@ -54,13 +56,27 @@ class Shards:
         if self.count == 1:
             return tensor
         try:
-            if self._group is None:
-                self._group = dist.new_group(backend="gloo", timeout=TIMEOUT)
             travels = tensor.cpu()
-            dist.all_reduce(travels, group=self._group)
+            dist.all_reduce(travels, group=self.group)
         except RuntimeError as error:
             raise ReplicaLost(str(error)) from None
         return tensor if travels is tensor else tensor.copy_(travels)
+
+    @property
+    def group(self) -> dist.ProcessGroup:
+        """The processes of the replica, on the CPU. All of them ask for it first at the same time."""
+        if self._group is None:
+            self._group = dist.new_group(backend="gloo", timeout=TIMEOUT)
+        return self._group
+
+    def said_by_all(self, mine: _Said) -> list[_Said]:
+        """Return what each process of the replica says, by its index; every one calls this. Raises ReplicaLost."""
+        said: list[Any] = [None] * self.count
+        try:
+            dist.all_gather_object(said, mine, group=self.group)
+        except RuntimeError as error:
+            raise ReplicaLost(str(error)) from None
+        return said
 
     def told_by_all(self, mine: Sequence[int]) -> list[list[int]]:
         """Return what each process of the replica tells, by its index. Raises ReplicaLost."""

@@ -1,7 +1,7 @@
-"""States of sharded models: whole for checkpoints, in parts for other replicas, and cut anew for those that load.
+"""States of sharded models: in parts for other replicas, and whole ones cut for those that load.
 
-A checkpoint holds whole tensors, as that of an unsharded model does. So it fits any number of processes of a
-replica. Replicas hand each other what they hold: shard by shard, without making it whole.
+Replicas hand each other what they hold: shard by shard, without making it whole.
+Whole tensors are in checkpoints of unsharded jobs, and in those of earlier versions.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import DTensor, distribute_tensor
 
 Meshes = Mapping[Any, DeviceMesh]
+Path = tuple[Any, ...]  # keys, from the outermost on
 
 
 @dataclass(frozen=True)
@@ -30,35 +31,22 @@ class Part:
     stride: tuple[int, ...]
 
 
-def gathered(state: Any, keeps: bool) -> Any:
-    """Return a state with whole tensors on the CPU. All processes of a replica call this; one `keeps` it."""
-
-    def whole(tensor: Tensor) -> Any:
-        if not isinstance(tensor, DTensor):
-            return tensor
-        with torch.no_grad():
-            full = tensor.full_tensor()
-        return full.cpu() if keeps else None
-
-    return _changed(state, Tensor, whole)
-
-
 def in_parts(state: Any) -> Any:
     """Return a state with each sharded tensor replaced by what this process holds of it."""
 
-    def part(tensor: Tensor) -> Any:
+    def part(tensor: Tensor, _: Path) -> Any:
         if not isinstance(tensor, DTensor):
             return tensor
         key = key_of(tensor.device_mesh)
         return Part(tensor._local_tensor, key, tensor.placements, tuple(tensor.shape), tensor.stride())
 
-    return _changed(state, Tensor, part)
+    return changed(state, Tensor, part)
 
 
 def from_parts(state: Any, meshes: Meshes) -> Any:
     """Return the state that another replica sent in parts, on this one's meshes. Raises ValueError without."""
 
-    def tensor(part: Part) -> Any:
+    def tensor(part: Part, _: Path) -> Any:
         if part.mesh not in meshes:
             raise ValueError("checkpoint: does not fit the script; its model is sharded over another mesh")
         return DTensor.from_local(
@@ -70,39 +58,46 @@ def from_parts(state: Any, meshes: Meshes) -> Any:
             stride=part.stride,
         )
 
-    return _changed(state, Part, tensor)
+    return changed(state, Part, tensor)
 
 
-def cut_as(own: Any, state: Any) -> Any:
-    """Return a state with whole tensors cut as the tensors at the same places of `own` are."""
-    if isinstance(state, Tensor):
-        fits = isinstance(own, DTensor) and not isinstance(state, DTensor) and own.shape == state.shape
-        return cut(own, state) if fits else state
-    if isinstance(state, Mapping) and isinstance(own, Mapping):
-        changed = {key: cut_as(own.get(key), value) for key, value in state.items()}
-        return OrderedDict(changed) if isinstance(state, OrderedDict) else changed
-    if isinstance(state, list | tuple) and isinstance(own, list | tuple) and len(own) == len(state):
-        return type(state)(cut_as(mine, value) for mine, value in zip(own, state, strict=True))
-    return state
+def matched(own: Any, state: Any, fit: Callable[[Any, Any], Any]) -> Any:
+    """Return a state with each tensor, and what stands for one, as `fit` makes it of `own`'s at the same place.
+
+    `fit` is given None where `own` has no such place.
+    """
+    kind = type(state)
+    if kind in (dict, OrderedDict):
+        held = own if isinstance(own, Mapping) else {}
+        return kind((key, matched(held.get(key), value, fit)) for key, value in state.items())
+    if kind in (list, tuple):
+        places = own if isinstance(own, list | tuple) and len(own) == len(state) else [None] * len(state)
+        return kind(matched(mine, value, fit) for mine, value in zip(places, state, strict=True))
+    return fit(own, state)
 
 
-def cut(own: DTensor, whole: Tensor) -> Tensor:
-    """Return a whole tensor, of which each process has the same, cut as `own` is."""
-    placed = whole.detach().to(own.device)
-    with torch.no_grad():
-        return distribute_tensor(placed, own.device_mesh, own.placements, src_data_rank=None)
-
-
-def cut_optimizer_state(optimizer: torch.optim.Optimizer, state: dict[str, Any]) -> dict[str, Any]:
-    """Return an optimizer's state with what has the shape of a sharded parameter cut as that is."""
+def matched_optimizer(
+    optimizer: torch.optim.Optimizer, state: dict[str, Any], fit: Callable[[Any, Any], Any]
+) -> Any:
+    """Do so with an optimizer's state, in which things have the shape of the parameter that they are of."""
     parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
     numbers = [number for group in state["param_groups"] for number in group["params"]]
     of_number = dict(zip(numbers, parameters, strict=False))
     values = {
-        number: {name: cut_as(of_number.get(number), value) for name, value in kept.items()}
+        number: {name: matched(of_number.get(number), value, fit) for name, value in kept.items()}
         for number, kept in state["state"].items()
     }
     return {**state, "state": values}
+
+
+def cut(own: Any, value: Any) -> Any:
+    """Return a whole tensor, of which each process has the same, cut as `own` is; anything else as it is."""
+    fits = isinstance(own, DTensor) and isinstance(value, Tensor) and not isinstance(value, DTensor)
+    if not fits or own.shape != value.shape:
+        return value
+    placed = value.detach().to(own.device)
+    with torch.no_grad():
+        return distribute_tensor(placed, own.device_mesh, own.placements, src_data_rank=None)
 
 
 def key_of(mesh: DeviceMesh) -> Any:
@@ -116,11 +111,12 @@ def meshes_of(parameters: Sequence[Tensor]) -> Meshes:
     return {key_of(mesh): mesh for mesh in found.values()}
 
 
-def _changed(value: Any, kind: type, change: Callable[[Any], Any]) -> Any:
+def changed(value: Any, kind: type, change: Callable[[Any, Path], Any], path: Path = ()) -> Any:
+    """Return a state in which each value of a kind is what `change` makes of it and the keys that lead to it."""
     if isinstance(value, kind):
-        return change(value)
+        return change(value, path)
     if type(value) in (dict, OrderedDict):
-        return type(value)((key, _changed(item, kind, change)) for key, item in value.items())
+        return type(value)((key, changed(item, kind, change, (*path, key))) for key, item in value.items())
     if type(value) in (list, tuple):
-        return type(value)(_changed(item, kind, change) for item in value)
+        return type(value)(changed(item, kind, change, (*path, i)) for i, item in enumerate(value))
     return value

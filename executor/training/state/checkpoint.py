@@ -7,48 +7,40 @@ instant the newest manifest names a checkpoint that was whole when it was publis
 A checkpoint that rotted since fails its checksum, and the one before it is used. Several processes may read
 while one writes. Any fsspec URL will do.
 
-States are loaded without running code from the file (`torch.load(weights_only=True)`). So they hold tensors,
-plain Python values and containers of them; numpy arrays and scalars are packed on the way.
+Of a sharded model, the data file has no shards. These lie in a folder beside it, and the manifest has their
+sizes and SHA-256, too. Each process wrote its own and read them back before the manifest appeared.
 """
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
-import io
 import json
 import os
 import time
 import uuid
-from collections import Counter, OrderedDict
 from collections.abc import Callable, Mapping
-from typing import IO, Any, cast
+from concurrent.futures import ThreadPoolExecutor
+from typing import IO, Any, TypeVar, cast
 
 import fsspec
-import numpy as np
 import torch
+import torch.distributed as dist
+from torch import Tensor
 from torch.types import Storage
 
-from ....core.checkpoint_name import CheckpointName
+from ....core.checkpoint_name import DATA, MANIFEST, SHARD_FILES, SHARDS, CheckpointName
+from .checkpoint_errors import CheckpointError, MomentaryError, StorageError, storage_error, summary
+from .hashing_writer import HashingWriter
+from .packing import pack, unpack
+from .shard_files import INDEX, ShardFiles, read_shards, write_shards
 
-FORMAT = 1
+WHOLE, SHARDED = 1, 2  # formats
 _CHUNK = 4 << 20
+_READERS = 8  # files that are read at a time
 RETRY_S = (1.0, 4.0)  # waits before a second and a third try to write or read
-# No second try mends these.
-_LASTING = (PermissionError, NotADirectoryError, IsADirectoryError, FileExistsError)
-_PACKED = "__coadapt_packed__"  # key of a dict that stands for a value which torch.load would not take
-
-
-class CheckpointError(RuntimeError):
-    """Raised where a checkpoint could not be written or read; the message is one sentence for a person."""
-
-
-class StorageError(CheckpointError):
-    """Raised where the storage failed, and neither the script nor what is stored is at fault."""
-
-
-class _MomentaryError(StorageError):
-    """Raised where the storage failed in a way that may last only a moment."""
+_Done = TypeVar("_Done")
+Measured = Mapping[str, tuple[int, str]]  # size and SHA-256 of files, by name
 
 
 class CheckpointStore:
@@ -83,30 +75,71 @@ class CheckpointStore:
         some seconds.
         """
         packed = pack(state)
+        return self.patiently(lambda: self.publish(self.new_name(steps), packed))
+
+    def patiently(self, do: Callable[[], _Done]) -> _Done:
+        """Do something, and again some seconds later where storage fails for a moment."""
         for wait_s in RETRY_S:
             try:
-                return self._save(packed, steps)
-            except _MomentaryError:
+                return do()
+            except MomentaryError:
                 self._sleep(wait_s)
-        return self._save(packed, steps)
+        return do()
 
-    def _save(self, packed: Any, steps: int) -> str:
-        entry = CheckpointName(steps, time.time_ns() // 1_000_000, uuid.uuid4().hex[:12])
-        data = self._path(entry, ".pt")
+    def new_name(self, steps: int) -> CheckpointName:
+        return CheckpointName(steps, time.time_ns() // 1_000_000, uuid.uuid4().hex[:12])
+
+    def write_shards(
+        self, entry: CheckpointName, tensors: Mapping[str, Tensor], group: dist.ProcessGroup
+    ) -> Measured:
+        """Write and verify this process's shards; return what it wrote. All processes of `group` call this.
+
+        Raises as `save` does; what is not stored as it was written, only this process raises.
+        """
+        folder, files = self._path(entry, SHARDS), ShardFiles(self._fs, self._local)
+        write_shards(files, folder, tensors, group)
+        self._check(folder, files.written, MomentaryError(f"checkpoint {folder} was not stored as it was written"))
+        return files.written
+
+    def read_shards(
+        self, shards: Mapping[str, Any], rooms: Mapping[str, Tensor], group: dist.ProcessGroup | None
+    ) -> None:
+        """Fill tensors from the shards of a state that was loaded; all processes of `group` call this.
+
+        Raises StorageError and CheckpointError, alike on all of them.
+        """
+        folder, files = f"{self._root}/{shards['folder']}", ShardFiles(self._fs, self._local)
+        self.patiently(lambda: read_shards(files, folder, shards["index"], rooms, group))
+
+    def publish(self, entry: CheckpointName, packed: Any, shards: Measured | None = None) -> str:
+        """Write a packed state and publish it as the newest checkpoint, with shards that were verified.
+
+        Raises as `save` does.
+        """
+        data = self._path(entry, DATA)
+        manifest: dict[str, Any] = {"format": WHOLE, "steps": entry.steps}
+        if shards:
+            manifest |= {"format": SHARDED, SHARD_FILES: shards}
         try:
             self._fs.makedirs(self._root, exist_ok=True)
             size, digest = self._write(data, packed)
             if self._measure(data) != (size, digest):
-                raise _MomentaryError(f"checkpoint {data} was not stored as it was written")
-            self._publish(entry, {"format": FORMAT, "steps": steps, "bytes": size, "sha256": digest})
+                raise MomentaryError(f"checkpoint {data} was not stored as it was written")
+            if shards and self._local:
+                _sync_folder(self._path(entry, SHARDS))
+            self._publish(entry, {**manifest, "bytes": size, "sha256": digest})
         except Exception as error:
-            with contextlib.suppress(Exception):
-                self._fs.rm_file(data)
+            self.discard(entry)
             if isinstance(error, CheckpointError):
                 raise
-            raise _storage_error(f"checkpoint {data} could not be written", error) from error
+            raise storage_error(f"checkpoint {data} could not be written", error) from error
         self._clean(entry)
         return self._outside(entry)
+
+    def discard(self, entry: CheckpointName) -> None:
+        """Remove what there is of a checkpoint that was not published."""
+        with contextlib.suppress(Exception):  # what stays goes after a later save
+            self._remove_data(entry)
 
     def newest(self) -> str | None:
         """Return the path of the newest published checkpoint, unverified; None without one."""
@@ -122,29 +155,32 @@ class CheckpointStore:
         return None
 
     def load(self, path: str, device: str | torch.device = "cpu") -> dict[str, Any]:
-        """Return the state saved under `path`.
+        """Return the state saved under `path`; `read_shards` reads what stands in it as `Stored`.
 
         Raises StorageError where storage fails, and CheckpointError where the state is missing, torn or corrupt.
 
         What was on a GPU comes to `device`, and what was on the CPU stays there. Else an optimizer would fetch
         its step counts from the GPU one by one at every step.
         """
-        entry = CheckpointName.parse(path.rsplit("/", 1)[-1].removesuffix(".pt"))
+        entry = CheckpointName.parse(path.rsplit("/", 1)[-1].removesuffix(DATA))
         if entry is None:
             raise CheckpointError(f"{path} is no checkpoint of {self.url}")
-        self._verify(entry)
-        data = self._path(entry, ".pt")
+        manifest = self._verify(entry)
+        data = self._path(entry, DATA)
         try:
             with self._fs.open(data, "rb") as file:
                 state = unpack(torch.load(file, map_location=_to(device), weights_only=True))
+            index = self._fs.cat_file(f"{self._path(entry, SHARDS)}/{INDEX}") if SHARD_FILES in manifest else None
         except FileNotFoundError as error:
             raise CheckpointError(f"checkpoint {data} does not exist") from error
         except OSError as error:
-            raise _storage_error(f"checkpoint {data} cannot be read", error) from error
+            raise storage_error(f"checkpoint {data} cannot be read", error) from error
         except Exception as error:
-            raise CheckpointError(f"checkpoint {data} cannot be read: {_summary(error)}") from error
+            raise CheckpointError(f"checkpoint {data} cannot be read: {summary(error)}") from error
         if not isinstance(state, dict):
             raise CheckpointError(f"checkpoint {data} holds a {type(state).__name__} instead of a dict")
+        if index is not None:
+            state[SHARD_FILES] = {"folder": f"{entry.stem}{SHARDS}", "index": index}
         return state
 
     def load_newest(self, device: str | torch.device = "cpu") -> tuple[str, dict[str, Any]] | None:
@@ -157,7 +193,7 @@ class CheckpointStore:
         for wait_s in RETRY_S:
             try:
                 return self._load_newest(device, patient=True)
-            except _MomentaryError:
+            except MomentaryError:
                 self._sleep(wait_s)
         return self._load_newest(device, patient=False)
 
@@ -175,7 +211,7 @@ class CheckpointStore:
                 try:
                     return path, self.load(path, device)
                 except CheckpointError as failure:
-                    if patient and isinstance(failure, _MomentaryError):
+                    if patient and isinstance(failure, MomentaryError):
                         raise
                     error = error or failure
             if entries == seen:
@@ -189,7 +225,7 @@ class CheckpointStore:
 
     def _outside(self, entry: CheckpointName) -> str:
         """Return the path as this store's user writes it."""
-        return f"{self.url.rstrip('/')}/{entry.stem}.pt"
+        return f"{self.url.rstrip('/')}/{entry.stem}{DATA}"
 
     def _entries(self) -> tuple[set[CheckpointName], set[CheckpointName]]:
         """Return entries that have a manifest, and entries that have data."""
@@ -199,14 +235,14 @@ class CheckpointStore:
         except FileNotFoundError:
             return set(), set()
         except Exception as error:
-            raise _storage_error(f"checkpoint.url: {self.url!r}", error) from error
-        found: dict[str, set[CheckpointName]] = {".json": set(), ".pt": set()}
+            raise storage_error(f"checkpoint.url: {self.url!r}", error) from error
+        found: dict[str, set[CheckpointName]] = {MANIFEST: set(), DATA: set(), SHARDS: set()}
         for name in names:
             stem, suffix = os.path.splitext(name)
             entry = CheckpointName.parse(stem)
             if entry is not None and suffix in found:
                 found[suffix].add(entry)
-        return found[".json"], found[".pt"]
+        return found[MANIFEST], found[DATA] | found[SHARDS]
 
     def _published(self) -> list[CheckpointName]:
         return sorted(self._entries()[0])
@@ -214,17 +250,17 @@ class CheckpointStore:
     def _write(self, path: str, state: Any) -> tuple[int, str]:
         """Return size and SHA-256 of what was written. Raises CheckpointError where the state is at fault."""
         with self._fs.open(path, "wb") as file:
-            writer = _HashingWriter(file)
+            writer = HashingWriter(file)
             try:
                 torch.save(state, cast(IO[bytes], writer))
             except Exception as error:
                 if writer.failure is not None:
                     raise writer.failure from None
-                raise CheckpointError(f"checkpoint {path} could not be written: {_summary(error)}") from error
+                raise CheckpointError(f"checkpoint {path} could not be written: {summary(error)}") from error
             file.flush()
             if self._local:
                 os.fsync(file.fileno())
-        return writer.size, writer.hash.hexdigest()
+        return writer.measured
 
     def _measure(self, path: str) -> tuple[int, str]:
         """Return size and SHA-256 of what is stored."""
@@ -237,7 +273,7 @@ class CheckpointStore:
 
     def _publish(self, entry: CheckpointName, manifest: Mapping[str, Any]) -> None:
         content = json.dumps(manifest).encode()
-        final = self._path(entry, ".json")
+        final = self._path(entry, MANIFEST)
         if not self._local:
             self._fs.pipe_file(final, content)  # object stores show a file only once it is whole
             return
@@ -249,23 +285,42 @@ class CheckpointStore:
         os.replace(beside, final)
         _sync_folder(self._root)
 
-    def _verify(self, entry: CheckpointName) -> None:
-        data = self._path(entry, ".pt")
+    def _verify(self, entry: CheckpointName) -> dict[str, Any]:
+        """Return the manifest of a checkpoint whose files are as they were written. Raises as `load` does."""
+        data = self._path(entry, DATA)
         try:
-            manifest = json.loads(self._fs.cat_file(self._path(entry, ".json")))
+            manifest: dict[str, Any] = json.loads(self._fs.cat_file(self._path(entry, MANIFEST)))
             expected = (manifest["bytes"], manifest["sha256"])
             version = manifest["format"]
+            shards = {name: (size, digest) for name, (size, digest) in manifest.get(SHARD_FILES, {}).items()}
             stored = self._measure(data)
         except FileNotFoundError as error:
             raise CheckpointError(f"checkpoint {data} does not exist") from error
-        except (ValueError, KeyError, TypeError) as error:  # a torn manifest
-            raise CheckpointError(f"checkpoint {data} cannot be read: {_summary(error)}") from error
+        except (ValueError, KeyError, TypeError, AttributeError) as error:  # a torn manifest
+            raise CheckpointError(f"checkpoint {data} cannot be read: {summary(error)}") from error
         except Exception as error:
-            raise _storage_error(f"checkpoint {data} cannot be read", error) from error
-        if version != FORMAT:
-            raise CheckpointError(f"checkpoint {data} has format {version}; this version reads {FORMAT}")
+            raise storage_error(f"checkpoint {data} cannot be read", error) from error
+        if version not in (WHOLE, SHARDED):
+            raise CheckpointError(
+                f"checkpoint {data} has format {version}; this version reads {WHOLE} and {SHARDED}"
+            )
+        corrupt = CheckpointError(f"checkpoint {data} is corrupt: its checksum does not match its manifest")
         if stored != expected:
-            raise CheckpointError(f"checkpoint {data} is corrupt: its checksum does not match its manifest")
+            raise corrupt
+        self._check(self._path(entry, SHARDS), shards, corrupt)
+        return manifest
+
+    def _check(self, folder: str, files: Measured, failure: CheckpointError) -> None:
+        """Measure files, several at a time. Raises `failure` where one is another one, and as `load` does."""
+        try:
+            with ThreadPoolExecutor(_READERS) as threads:
+                found = list(threads.map(self._measure, [f"{folder}/{name}" for name in files]))
+        except FileNotFoundError as error:
+            raise CheckpointError(f"checkpoint {folder} is not complete: {summary(error)}") from error
+        except Exception as error:
+            raise storage_error(f"checkpoint {folder} cannot be read", error) from error
+        if found != list(files.values()):
+            raise failure
 
     def _clean(self, newest: CheckpointName) -> None:
         """Remove what is beyond `keep`, and what dead writers left. `newest` was just verified and stays."""
@@ -274,123 +329,23 @@ class CheckpointStore:
             older = sorted(entry for entry in published if entry != newest)
             surplus = older[: max(len(older) - (self.keep - 1), 0)]
             for entry in surplus:
-                self._remove(self._path(entry, ".json"))
-                self._remove(self._path(entry, ".pt"))
+                self._remove(self._path(entry, MANIFEST))
+                self._remove_data(entry)
             stale_ms = newest.created_ms - self.stale_s * 1000
             for entry in data - published:
                 if entry.created_ms < stale_ms:
                     self._remove(self._path(entry, ".manifest"))
-                    self._remove(self._path(entry, ".pt"))
+                    self._remove_data(entry)
+
+    def _remove_data(self, entry: CheckpointName) -> None:
+        self._remove(self._path(entry, DATA))
+        folder = self._path(entry, SHARDS)
+        if self._fs.exists(folder):
+            self._fs.rm(folder, recursive=True)
 
     def _remove(self, path: str) -> None:
         with contextlib.suppress(FileNotFoundError):
             self._fs.rm_file(path)
-
-
-class _HashingWriter(io.RawIOBase):
-    """Passes bytes on to a file, and keeps their count and SHA-256."""
-
-    def __init__(self, file: IO[bytes]) -> None:
-        self._file, self.size, self.hash = file, 0, hashlib.sha256()
-        self.failure: Exception | None = None  # the file's error, which torch.save hides behind one of its own
-
-    def write(self, data: Any) -> int:
-        try:
-            self._file.write(data)
-        except Exception as error:
-            self.failure = self.failure or error
-            raise
-        self.hash.update(data)
-        self.size += len(data)
-        return len(data)
-
-    def writable(self) -> bool:
-        return True
-
-
-def pack(value: Any, where: str = "state") -> Any:
-    """Return `value` in types that torch.load takes with weights_only.
-
-    numpy values and plain subclasses are converted. Raises CheckpointError that names the place of any other
-    value.
-    """
-    if value is None or isinstance(value, torch.Tensor):
-        return value
-    kind = type(value)
-    if kind in (bool, int, float, str, bytes, complex, torch.Size, torch.dtype, torch.device):
-        return value
-    if isinstance(value, np.ndarray | np.generic):
-        return _pack_numpy(value, where)
-    if isinstance(value, Mapping):
-        return _pack_mapping(value, where)
-    if isinstance(value, list):
-        return [pack(item, f"{where}[{i}]") for i, item in enumerate(value)]
-    if isinstance(value, tuple):
-        return tuple(pack(item, f"{where}[{i}]") for i, item in enumerate(value))
-    if isinstance(value, set | frozenset):
-        items = [pack(item, f"{where}{{…}}") for item in value]
-        return {_PACKED: "frozenset" if isinstance(value, frozenset) else "set", "data": items}
-    # The value of an Enum member or the like counts, whatever it prints as.
-    if isinstance(value, int):
-        return int.__int__(value)
-    if isinstance(value, float):
-        return float.__float__(value)
-    if isinstance(value, str):
-        return str.__str__(value)
-    raise CheckpointError(
-        f"{where} is a {kind.__module__}.{kind.__qualname__}, which a checkpoint cannot hold; "
-        "save tensors, arrays and plain Python values, such as its state_dict()"
-    )
-
-
-def unpack(value: Any) -> Any:
-    """Return what `pack` was given."""
-    if isinstance(value, dict):
-        if _PACKED in value:
-            return _unpack_marked(value)
-        items = ((unpack(key), unpack(item)) for key, item in value.items())
-        if type(value) is dict:
-            return dict(items)
-        return Counter(dict(items)) if isinstance(value, Counter) else OrderedDict(items)
-    if isinstance(value, list):
-        return [unpack(item) for item in value]
-    if type(value) is tuple:
-        return tuple(unpack(item) for item in value)
-    return value
-
-
-def _pack_mapping(value: Mapping[Any, Any], where: str) -> Any:
-    items = {_pack_key(key, where): pack(item, f"{where}[{key!r}]") for key, item in value.items()}
-    if isinstance(value, Counter):
-        return Counter(items)
-    return OrderedDict(items) if isinstance(value, OrderedDict) else items
-
-
-def _pack_key(key: Any, where: str) -> Any:
-    if isinstance(key, np.generic):
-        return key.item()
-    packed = pack(key, f"key of {where}")
-    if packed == _PACKED or isinstance(packed, dict):
-        raise CheckpointError(f"{where} has the key {key!r}, which a checkpoint cannot hold")
-    return packed
-
-
-def _pack_numpy(value: Any, where: str) -> dict[str, Any]:
-    buffer = io.BytesIO()
-    try:
-        np.save(buffer, value, allow_pickle=False)
-    except ValueError as error:
-        raise CheckpointError(f"{where} is a numpy array of objects, which a checkpoint cannot hold") from error
-    return {_PACKED: "scalar" if isinstance(value, np.generic) else "array", "data": buffer.getvalue()}
-
-
-def _unpack_marked(value: Mapping[str, Any]) -> Any:
-    kind, data = value[_PACKED], value["data"]
-    if kind in ("set", "frozenset"):
-        items = [unpack(item) for item in data]
-        return set(items) if kind == "set" else frozenset(items)
-    array = np.load(io.BytesIO(data), allow_pickle=False)
-    return array[()] if kind == "scalar" else array
 
 
 def _protocols(fs: Any) -> tuple[str, ...]:
@@ -413,13 +368,3 @@ def _to(device: str | torch.device) -> Callable[[Storage, str], Storage]:
     return lambda storage, location: torch.serialization.default_restore_location(
         storage, location if location == "cpu" else str(device)
     )
-
-
-def _storage_error(what: str, error: Exception) -> StorageError:
-    kind = StorageError if isinstance(error, _LASTING) else _MomentaryError
-    return kind(f"{what}: {_summary(error)}")
-
-
-def _summary(error: Exception) -> str:
-    lines = str(error).strip().splitlines()
-    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__

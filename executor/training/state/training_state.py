@@ -10,10 +10,11 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from ..gradients.gradient_noise import GradientNoise
-from ..sharding.states import cut_as, cut_optimizer_state
+from ..sharding.states import changed, cut, matched, matched_optimizer
+from ..sharding.stored import Stored, room_for
 from ..variables.rng import capture_rng, restore_rng
 from .forked import options_of, whose
 from .misfits import misfit
@@ -175,22 +176,40 @@ class TrainingState:
 
     def cut(self, state: dict[str, Any]) -> dict[str, Any]:
         """Return a state whose whole tensors are cut as this process's sharded models are."""
+        return state if self.prepared.shards is None else self._matched(state, cut)
+
+    def with_room(self, state: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Tensor]]:
+        """Return a state with empty tensors where it has stored ones, and these by the names of what is stored."""
+        rooms: dict[str, Tensor] = {}
+        parameters = self.prepared.parameters()
+
+        def room(own: Any, value: Any) -> Any:
+            if not isinstance(value, Stored):
+                return value
+            rooms[value.name] = room_for(value, own, parameters)
+            return rooms[value.name]
+
+        made = changed(self._matched(state, room), Stored, lambda stored, _: room(None, stored))
+        return made, rooms
+
+    def _matched(self, state: dict[str, Any], fit: Callable[[Any, Any], Any]) -> dict[str, Any]:
+        """Return a state as `fit` makes each of its tensors of what this process has at the same place."""
         prepared = self.prepared
-        if prepared.shards is None:
-            return state
-        cut_states = {
-            kind: [cut_as(target.state_dict(), part) for target, part in zip(mine, state[kind], strict=False)]
+        optimizers, parameters = state["optimizers"], prepared.parameters()
+        made = {
+            kind: [matched(target.state_dict(), part, fit) for target, part in zip(mine, state[kind], strict=True)]
             for kind, mine in self._by_kind().items()
             if kind != "optimizers" and len(mine) == len(state[kind])
         }
-        optimizers = zip(prepared.optimizers, state["optimizers"], strict=False)
-        parameters = prepared.parameters()
+        if len(optimizers) == len(prepared.optimizers):
+            pairs = zip(prepared.optimizers, optimizers, strict=True)
+            made["optimizers"] = [matched_optimizer(optimizer, part, fit) for optimizer, part in pairs]
+        strays = [parameter.detach() for parameter in prepared.strays()]
         return {
             **state,
-            **cut_states,
-            "optimizers": [cut_optimizer_state(optimizer, part) for optimizer, part in optimizers],
-            "strays": cut_as([parameter.detach() for parameter in prepared.strays()], state.get("strays", [])),
-            "accumulated": cut_as(dict(enumerate(parameters)), state.get("accumulated", {})),
+            **made,
+            "strays": matched(strays, state.get("strays", []), fit),
+            "accumulated": matched(dict(enumerate(parameters)), state.get("accumulated", {}), fit),
         }
 
     def _by_kind(self) -> dict[str, Sequence[Stateful | nn.Module]]:

@@ -3,7 +3,7 @@
 import pytest
 from coadapt.executor.reconciling.failures import NO_OTHER_END, OUTAGES, SAME_TWICE, FailureBudget, fault_of
 from coadapt.executor.training.process import summary_of
-from coadapt.executor.training.state.checkpoint import CheckpointError
+from coadapt.executor.training.state.checkpoint_errors import CheckpointError
 
 LIBRARY = "/usr/lib/python3.11/site-packages/torch/nn/functional.py"
 

@@ -11,7 +11,7 @@ from coadapt.core.training_config import TrainingConfig
 from coadapt.executor.protocol.messages import CHECKPOINT_URL, Saved
 from coadapt.executor.training.sessions import session_checkpoints
 from coadapt.executor.training.sessions.session_checkpoints import SessionCheckpoints
-from coadapt.executor.training.state.checkpoint import CheckpointError
+from coadapt.executor.training.state.checkpoint_errors import CheckpointError
 from coadapt.executor.training.state.training_state import Position
 
 

@@ -104,7 +104,7 @@ def test_a_replica_with_a_hung_process_is_left_behind_as_soon_as_the_group_is_ab
     assert_same_model(tmp_path, plain)
 
 
-def test_a_checkpoint_fits_replicas_of_other_numbers_of_processes(tmp_path: Path) -> None:
+def test_a_checkpoint_fits_replicas_of_other_numbers_of_processes_and_jobs_without_shards(tmp_path: Path) -> None:
     args = ["--epochs=4", "--optimizer=adam"]
     plain = run_plain(tmp_path / "plain", *args)
     with job(tmp_path, *args, "--pause=0.01") as training:
@@ -116,10 +116,21 @@ def test_a_checkpoint_fits_replicas_of_other_numbers_of_processes(tmp_path: Path
         second = training.start_replica(3)
         training.join_replicas([second])
         assert second[2].wait(Joined).source == "checkpoint"
-        second[0].reached(16)
+        second[0].reached(14)
         training.stop()
-        third = training.start_replica(1)
-        training.join_replicas([third])
+        training.args.append("--whole")
+        whole = training.start(2)
+        training.join(whole)
+        assert [member.wait(Joined).source for member in whole] == ["checkpoint"] * 2
+        whole[0].reached(20)
+        training.stop()
+        training.args.remove("--whole")
+        last = [training.start_replica(1), training.start_replica(1)]
+        training.join_replicas(last)
+        last[0][0].reached(24)
+        training.stop()
+        again = [training.start_replica(1), training.start_replica(1)]
+        training.join_replicas(again)
         training.finish()
     assert_every_sample_once(tmp_path, 4)
     assert_same_model(tmp_path, plain)

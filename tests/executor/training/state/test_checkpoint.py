@@ -18,13 +18,9 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from coadapt.executor.training.state.checkpoint import (
-    CheckpointError,
-    CheckpointStore,
-    StorageError,
-    pack,
-    unpack,
-)
+from coadapt.executor.training.state.checkpoint import CheckpointStore
+from coadapt.executor.training.state.checkpoint_errors import CheckpointError, StorageError
+from coadapt.executor.training.state.packing import pack, unpack
 from coadapt.executor.training.variables.rng import capture_rng, restore_rng
 
 WRITER = """
