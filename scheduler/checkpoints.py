@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from collections.abc import Iterable
@@ -10,7 +11,7 @@ from typing import Any
 
 import fsspec
 
-from ..core.checkpoint_name import DATA, MANIFEST, CheckpointName
+from ..core.checkpoint_name import DATA, MANIFEST, SHARD_FILES, SHARDS, CheckpointName
 from ..core.errors import JobStateError
 from ..executor.files.workplace import local_path
 
@@ -49,8 +50,13 @@ class CheckpointFiles:
         """
         try:
             other._fs.makedirs(other._root, exist_ok=True)
-            for suffix in (DATA, MANIFEST):  # a checkpoint without a manifest does not exist
-                self._copy(f"{self._root}/{name.stem}{suffix}", other, f"{other._root}/{name.stem}{suffix}")
+            manifest = json.loads(self._fs.cat_file(f"{self._root}/{name.stem}{MANIFEST}"))
+            shards = [f"{name.stem}{SHARDS}/{file}" for file in manifest.get(SHARD_FILES, ())]
+            if shards:
+                other._fs.makedirs(f"{other._root}/{name.stem}{SHARDS}", exist_ok=True)
+            # A checkpoint without a manifest does not exist.
+            for file in (*shards, f"{name.stem}{DATA}", f"{name.stem}{MANIFEST}"):
+                self._copy(f"{self._root}/{file}", other, f"{other._root}/{file}")
         except FileNotFoundError as error:
             raise CheckpointFilesError(f"checkpoint {name.stem} of {self.url} is gone") from error
         except Exception as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import uuid
 from pathlib import Path
@@ -44,6 +45,25 @@ def test_a_copy_is_the_newest_checkpoint_of_its_job_and_outlives_the_first(root:
     assert own.load_newest() == (f"{root}/b-2/{first.stem}.pt", {"made": 100})
     own.save({"made": 101}, 101)
     assert [name.steps for name in CheckpointFiles(f"{root}/b-2").published()] == [100, 101]
+
+
+@pytest.mark.parametrize("elsewhere", [False, True])
+def test_a_copy_has_the_shards_of_a_sharded_model(root: str, tmp_path: Path, elsewhere: bool) -> None:
+    source, store = CheckpointFiles(f"{root}/a-1"), CheckpointStore(f"{root}/a-1")
+    name = store.new_name(9)
+    shards = {}
+    for file in (".metadata", "__0_0.distcp"):
+        fs, path = fsspec.core.url_to_fs(f"{root}/a-1/{name.stem}.shards/{file}")
+        fs.makedirs(path.rsplit("/", 1)[0], exist_ok=True)
+        fs.pipe_file(path, file.encode())
+        shards[file] = len(file), hashlib.sha256(file.encode()).hexdigest()
+    store.publish(name, {"made": 9}, shards)
+    target = str(tmp_path / "b-2") if elsewhere else f"{root}/b-2"
+    for _ in range(2):  # it may have been interrupted
+        source.copy_to(name, CheckpointFiles(target))
+    loaded = CheckpointStore(target).load_newest()
+    assert loaded is not None
+    assert loaded[1]["made"] == 9
 
 
 def test_a_copy_between_file_systems_is_whole(tmp_path: Path) -> None:
