@@ -14,7 +14,7 @@ import torch.distributed.tensor as dtensor
 from torch import Tensor
 from torch.distributed.tensor import DTensor, Replicate
 
-from .local import is_cut
+from .local import is_cut, local
 from .local import like as sharded_like
 from .states import Path, changed
 
@@ -44,7 +44,9 @@ def taken_out(state: Any, parameters: Sequence[Tensor]) -> tuple[Any, dict[str, 
         if not isinstance(tensor, DTensor):
             return tensor
         if not any(map(is_cut, tensor.placements)):
-            return tensor.full_tensor()
+            held = local(tensor)
+            there = held.to(tensor.device_mesh.device_type)  # a copy may be elsewhere, where nothing is summed
+            return sharded_like(tensor, there).full_tensor().to(held.device)
         if any(placement.is_partial() for placement in tensor.placements):
             summed = [Replicate() if placement.is_partial() else placement for placement in tensor.placements]
             tensor = tensor.redistribute(placements=summed)

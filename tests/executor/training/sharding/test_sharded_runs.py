@@ -151,10 +151,11 @@ def test_what_scripts_do_beside_a_step_works_with_shards(tmp_path: Path, extra: 
 
 
 @pytest.mark.parametrize(
-    ("optimizer", "replicas", "tensor_parallel"), [("sgd", 1, 1), ("sgd", 2, 1), ("adam", 2, 1), ("adam", 2, 2)]
+    ("optimizer", "replicas", "processes", "tensor_parallel"),
+    [("sgd", 1, 2, 1), ("sgd", 2, 2, 1), ("adam", 2, 2, 1), ("adam", 2, 2, 2), ("sgd", 1, 4, 2)],
 )
 def test_the_noise_of_sharded_gradients_is_that_of_whole_ones(
-    tmp_path: Path, optimizer: str, replicas: int, tensor_parallel: int
+    tmp_path: Path, optimizer: str, replicas: int, processes: int, tensor_parallel: int
 ) -> None:
     args = ["--epochs=4", f"--optimizer={optimizer}", "--lr=0.01"]
     (tmp_path / "whole").mkdir()
@@ -164,7 +165,7 @@ def test_the_noise_of_sharded_gradients_is_that_of_whole_ones(
         whole.finish()
         expected = noise_of(members[0])
     assert expected[0] > 0
-    with job(tmp_path, *args, f"--tensor-parallel={tensor_parallel}") as training:
+    with job(tmp_path, *args, f"--tensor-parallel={tensor_parallel}", processes=processes) as training:
         several = [training.start_replica() for _ in range(replicas)]
         training.join_replicas(several)
         training.finish()

@@ -241,10 +241,10 @@ def test_a_checkpoint_with_a_bad_shard_gives_way_to_the_one_before(
 
 
 class Storage:
-    """A file system in which one process meets `what` when it opens a file of shards, so many times."""
+    """A file system in which a process meets `what`, once, when it opens the second process's shards."""
 
-    def __init__(self, store: CheckpointStore, what: Callable[[], None], times: int = 1) -> None:
-        self._fs, self._what, self.times = store._fs, what, times
+    def __init__(self, store: CheckpointStore, what: Callable[[], None], mode: str = "wb") -> None:
+        self._fs, self._what, self._mode = store._fs, what, mode
         self.waits: list[float] = []
         store._fs, store._sleep = self, self.waits.append
 
@@ -252,8 +252,8 @@ class Storage:
         return getattr(self._fs, name)
 
     def open(self, path: str, mode: str) -> Any:
-        if self.times and mode == "wb" and path.endswith("__1_0.distcp"):
-            self.times -= 1
+        if mode == self._mode and path.endswith("__1_0.distcp"):
+            self._mode = ""
             self._what()
         return self._fs.open(path, mode)
 
@@ -302,6 +302,25 @@ def test_storage_that_fails_one_process_fails_all_alike(
     else:
         assert first[1].endswith("__1_0.distcp could not be written: PermissionError: not yours")
         assert names(tmp_path) == []
+
+
+def test_storage_that_is_away_for_a_moment_while_shards_are_read_costs_no_progress(tmp_path: Path) -> None:
+    expected = saved((2, 1), str(tmp_path))
+
+    def fail() -> None:
+        raise ConnectionError("away")
+
+    def act(group: Group) -> tuple[list[float], Any]:
+        replica = Replica((2, 1), str(tmp_path), group, seed=1)
+        found = replica.store.load_newest()
+        assert found is not None
+        storage = Storage(replica.store, fail, "rb" if group.rank else "")
+        replica.state.apply(replica.checkpoints.filled(found[1], replica.group), 0)
+        return storage.waits, replica.whole()
+
+    for waits, found in on_processes((2, 1), act):
+        assert waits == [1.0]
+        torch.testing.assert_close(found, expected, rtol=0, atol=0)
 
 
 def test_what_a_checkpoint_cannot_hold_is_told_before_anything_is_written(tmp_path: Path) -> None:
