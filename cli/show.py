@@ -17,7 +17,7 @@ from ..core.decisions import WaitReason
 from ..core.json_numbers import shown
 
 if TYPE_CHECKING:
-    from ..core.schemas import ClusterView, JobDetails, JobRow, NodeRow, PhaseRow, UsageRow
+    from ..core.schemas import ClusterView, JobDetails, JobRow, NodeRow, PhaseRow, RefusedStatuses, UsageRow
 
 STATUS_STYLES = {
     "measuring": "cyan",
@@ -274,6 +274,7 @@ def details(job: JobDetails) -> RenderableType:
         *([("ends in", ends)] if (ends := left(job, time.time())) != "-" else []),
         ("metrics", metrics_with_places(job)),
         *([("target", printable(job["target"]["text"]))] if "target" in job else []),
+        *([("not taken", _refused(refused))] if (refused := job.get("refused_statuses")) else []),
         ("folder", printable(job["folder"] or "-")),
         ("outputs", printable(job["outputs"] or "-")),
         *usage_rows(job),
@@ -312,6 +313,15 @@ def _program(spec: Mapping[str, Any], *, emulated: bool) -> list[tuple[str, str]
     elif spec.get("elastic") is False:
         rows.append(("door", f"plain, at a fixed size{speed}"))
     return rows
+
+
+def _refused(found: RefusedStatuses) -> str:
+    """Return how many statuses of the program were not taken, and why the last one was not."""
+    count, last = (
+        found["count"],
+        printable(found["last"].removeprefix("status: ").removesuffix("; it was left out")),
+    )
+    return f"{count} status{'es' * (count != 1)} of its progress; {'the last one: ' * (count > 1)}{last}"
 
 
 def _quoted(word: str) -> str:

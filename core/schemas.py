@@ -125,6 +125,13 @@ class TargetView(TypedDict):
     text: str
 
 
+class RefusedStatuses(TypedDict):
+    """What a command said of its progress and was not taken, as a torn line or a status of another job."""
+
+    count: int
+    last: str  # why the last one was not, a sentence
+
+
 class JobDetails(JobRow):
     """`Client.describe(id)`: the row, what the user wrote, and what happened, oldest first."""
 
@@ -135,6 +142,7 @@ class JobDetails(JobRow):
     folder: str | None  # its working directory on each machine it runs on; None: it has ended
     outputs: str  # path or URL of what its script wrote to `coadapt.output_dir()`
     habits: list[str]  # what its script was seen to do that decides how it may be scaled, a sentence each
+    refused_statuses: RefusedStatuses | None  # of a command; None: each was taken
     target: NotRequired[TargetView]  # of a job that has one
     traceback: NotRequired[str]  # of the script's last error, also one that was tried again
 

@@ -26,6 +26,7 @@ from .commands.crews import CrewPlan
 from .commands.effects import Effect, KillCrew, SendCrew, StartCrew, TellService
 from .commands.progress import CommandProgress, Group
 from .commands.reconciler import CommandReconciler
+from .commands.refusals import Refusals
 from .executor_job import ExecutorStatus
 from .files.job_log import JobLog
 from .files.site import Site
@@ -80,6 +81,7 @@ class CommandExecutor:
         self._inbox: Inbox[Effect] = Inbox()
         self._actors = WorkerActors(job.id, job.pip, self._on_actor_end)
         self._service = ServiceLink(job.id, job.life, job.service_name, job.service_namespace)
+        self._refusals = Refusals(incarnation)
         self._usage = UsageAccount(incarnation, self._service.put, time.monotonic())
         self._restarted = ray.get_runtime_context().was_current_actor_reconstructed
         threading.Thread(target=self._run, name="executor", daemon=True).start()
@@ -161,7 +163,7 @@ class CommandExecutor:
                 self._log.write(f"rank-{event.rank}", event.text, f"{worker}/{event.rank}")
                 return []
             case Refused():
-                self._log.write("rank-0", f"coadapt: {event.sentence}\n", worker)
+                self._on_refused(worker, event, now)
                 return []
             case Status():
                 self._on_status(event, now)
@@ -176,12 +178,20 @@ class CommandExecutor:
         self._machine.progressed(self._progress.step)
         self._report_due_s = min(self._report_due_s, now + self._job.report_interval_s)
 
+    def _on_refused(self, worker: str, event: Refused, now: float) -> None:
+        if event.logged:
+            self._log.write("rank-0", f"coadapt: {event.sentence}\n", worker)
+        wait_s = 0.0 if self._refusals.hear(worker, event) else self._job.report_interval_s
+        self._report_due_s = min(self._report_due_s, now + wait_s)
+
     def _on_actor_end(self, worker: str, gone: Gone) -> None:
         self._inbox.put(self._handler(worker, gone))
 
     def _tell_progress(self) -> None:
         """Report what the program has said since the last report."""
         self._report_due_s = float("inf")
+        if (refused := self._refusals.take()) is not None:
+            self._service.put(refused)
         slots = self._machine.group or self._machine.slots
         if not slots:
             return
@@ -229,6 +239,7 @@ class CommandExecutor:
                 self._usage.tell(time.monotonic())  # nothing counts after it
                 self._service.put(JobFinished(dict(self._progress.metrics), ended_early=event.ended_early))
             case TellService(JobFailed() as event):
+                self._tell_progress()
                 self._usage.tell(time.monotonic())
                 self._service.put(event)
             case TellService():

@@ -22,6 +22,7 @@ from ..core.schemas import (
     MetricPlace,
     NodeRow,
     PhaseRow,
+    RefusedStatuses,
     TargetView,
     UsageFigures,
     UsageRow,
@@ -37,7 +38,7 @@ from ..policies.warm_up import COMPILING
 from .habits import habits_of
 from .hooks import RoundDone
 from .nodes import NodesSnapshot
-from .record import JobRecord, ProfileRun
+from .record import JobRecord, ProfileRun, Refusals
 from .snapshot import runs_somewhere, waiting_reason
 from .status import ends_s, status_of
 from .store import Event
@@ -156,12 +157,17 @@ def job_details(
         folder=None if job.retired or job.package is None else f"{work}/{job.folder}",
         outputs=outputs,
         habits=habits_of(job.measurements, job.spec),
+        refused_statuses=_refused(job.refusals),
     )
     if job.traceback and job.traceback != job.state.reason:
         details["traceback"] = job.traceback
     if (target := job.spec.training.target) is not None:
         details["target"] = target_view(target, job)
     return details
+
+
+def _refused(refusals: Refusals) -> RefusedStatuses | None:
+    return RefusedStatuses(count=refusals.count, last=refusals.last) if refusals.count else None
 
 
 def target_view(target: MetricTarget, job: JobRecord) -> TargetView:

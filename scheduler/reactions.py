@@ -25,6 +25,7 @@ from ..executor.protocol.job_events import (
     Released,
     Reported,
     Running,
+    StatusesRefused,
     Used,
     WorkerLost,
 )
@@ -72,6 +73,8 @@ def react(job: JobRecord, event: ExecutorEvent, now: float) -> Reaction:
         case Used():
             changed, idle = with_usage(job, event, now)
             return Reaction(changed, (_event(changed, EventKind.IDLE, now, idle),) if idle else ())
+        case StatusesRefused(executor, count, last):
+            return Reaction(replace(job, refusals=job.refusals.with_more(executor, count, last)))
         case WorkerLost(reason):
             return Reaction(job, (_event(job, EventKind.LOST, now, f"a worker was lost: {reason}"),))
         case Failing():

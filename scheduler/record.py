@@ -77,6 +77,23 @@ class Origin:
 
 
 @dataclass(frozen=True)
+class Refusals:
+    """Statuses of a job's program that were not taken: how many, and why the last one was not.
+
+    told: which process of the executor told of them last, and how many it had told by then.
+    """
+
+    count: int = 0
+    last: str = ""
+    told: tuple[str, int] = ("", 0)
+
+    def with_more(self, executor: str, count: int, last: str) -> Refusals:
+        """Return it with what an executor tells, which may come twice."""
+        known = self.told[1] if self.told[0] == executor else 0
+        return self if count <= known else Refusals(self.count + count - known, last, (executor, count))
+
+
+@dataclass(frozen=True)
 class ChangedFile:
     """A job file that counts from a job's next life on, as its last one may still leave its GPUs."""
 
@@ -137,6 +154,7 @@ class JobRecord:
     usage: dict[str, UsageOn] = field(default_factory=dict)  # of GPUs, by GPU type, as far as it is known
     usage_told: tuple[str, int] = ("", 0)  # which executor told of it last, and the number of what it told
     told_idle: bool = False  # its owner was told that its GPUs are idle
+    refusals: Refusals = Refusals()  # of statuses that its program wrote
     traceback: str = ""  # of the script's last error
     stopped: Stopped | None = None
     retrying: bool = False  # the script failed and is started again
@@ -226,6 +244,7 @@ class JobRecord:
         row["spec"] = self.spec.model_dump(mode="json")
         row["state"] = vars(self.state)
         row["origin"] = None if self.origin is None else vars(self.origin)
+        row["refusals"] = vars(self.refusals)
         if self.changed is not None:
             row["changed"] = {**vars(self.changed), "spec": self.changed.spec.model_dump(mode="json")}
         for key in ("target", "held", "group"):
@@ -268,6 +287,7 @@ class JobRecord:
                 "measured_at": {name: MeasuredAt(*at) for name, at in row.get("measured_at", {}).items()},
                 "usage": {t: UsageOn.from_row(use) for t, use in row.get("usage", {}).items()},
                 "usage_told": tuple(row.get("usage_told", ("", 0))),
+                "refusals": _refusals(row.get("refusals", {})),
                 "origin": Origin(**row["origin"]) if row.get("origin") else None,
                 "changed": _changed_file(row["changed"]) if row.get("changed") else None,
                 "stopped": Stopped(row["stopped"]) if row.get("stopped") else None,
@@ -278,6 +298,10 @@ class JobRecord:
 
 _RENAMED = {"claims": "pending_commands", "given": "last_grant"}  # fields of records of earlier versions
 _WRITTEN = tuple(one.name for one in fields(JobRecord) if one.name != "measurements")
+
+
+def _refusals(row: Mapping[str, Any]) -> Refusals:
+    return Refusals(**{**row, "told": tuple(row.get("told", ("", 0)))})
 
 
 def _changed_file(row: Mapping[str, Any]) -> ChangedFile:

@@ -57,6 +57,7 @@ _REPORTED = frozenset(
         "usage",
         "usage_told",
         "told_idle",
+        "refusals",
     }
 )
 _LOOKED_AT = tuple(one.name for one in fields(JobRecord) if one.name not in _REPORTED)

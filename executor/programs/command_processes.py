@@ -170,6 +170,7 @@ class CommandProcesses:
     def _tell_end(self, rank: int, ended: HowItEnded, output: _LastOutput, sources: StatusSources | None) -> None:
         if sources is not None:
             sources.read_rest()
+            sources.tell_refused()
         summary, traceback = "", ""
         if ended.code != 0:
             how = Exited(ended.code).reason

@@ -70,7 +70,8 @@ class StatusSources:
         self._pattern = pattern
         self._lock = threading.Lock()
         self._best = Source.LOG
-        self._refused = 0
+        self._refusing = threading.Lock()
+        self._refused, self._last = 0, ""
         self._tails: list[tuple[Source, Tail]] = []
         self._server: ThreadingHTTPServer | None = None
         self._done = threading.Event()
@@ -136,10 +137,20 @@ class StatusSources:
         self._emit(status)
 
     def _refuse(self, sentence: str) -> None:
-        self._refused += 1
-        if self._refused <= MOST_REFUSED:
-            more = "; further ones are left out without a word" if self._refused == MOST_REFUSED else ""
-            self._emit(Refused(sentence + more))
+        with self._refusing:
+            self._refused += 1
+            self._last = sentence
+            if self._refused <= MOST_REFUSED:
+                more = "; further ones are left out without a word" if self._refused == MOST_REFUSED else ""
+                self._emit(Refused(sentence + more, self._refused))
+            elif self._refused.bit_count() == 1:  # a power of two: told seldom, however many there are
+                self._emit(Refused(sentence, self._refused, logged=False))
+
+    def tell_refused(self) -> None:
+        """Tell how many statuses were not taken, before the end of the program."""
+        with self._refusing:
+            if self._refused > MOST_REFUSED:
+                self._emit(Refused(self._last, self._refused, logged=False))
 
     def posted(self, body: bytes, token: str) -> str:
         """Take a status that a trainer posted; return why it was not taken, or "".

@@ -88,9 +88,14 @@ class Status:
 
 @dataclass(frozen=True)
 class Refused:
-    """Tell of a status that was not taken, in one sentence."""
+    """Tell of a status that was not taken, in one sentence, and how many were not by now.
+
+    `logged`: the job's log is to have the sentence; of many that are refused it has only the first.
+    """
 
     sentence: str
+    total: int = 1
+    logged: bool = True
 
 
 CommandEvent = Located | Begun | Said | Ended | Status | Refused

@@ -122,6 +122,18 @@ class Killed:
 
 
 @dataclass(frozen=True)
+class StatusesRefused:
+    """Report that statuses of a program were not taken: how many, and why the last one was not.
+
+    `count` is over all its starts since the process `executor` began. What is told again has the same count.
+    """
+
+    executor: str
+    count: int
+    last: str
+
+
+@dataclass(frozen=True)
 class Failing:
     """Report that the script failed and is restarted: try `tries` of `max_failures` + 1."""
 
@@ -160,6 +172,7 @@ ExecutorEvent = (
     | Used
     | WorkerLost
     | Killed
+    | StatusesRefused
     | Failing
     | JobFinished
     | JobFailed

@@ -25,7 +25,7 @@ from coadapt.core.job import JobSpec, JobState, Phase
 from coadapt.core.slot import Slot
 from coadapt.deploy.start_service import SettingsError
 from coadapt.scheduler.presenters import job_details, node_row
-from coadapt.scheduler.record import JobRecord, ProfileRun
+from coadapt.scheduler.record import JobRecord, ProfileRun, Refusals
 from ray.exceptions import RayTaskError
 from rich.console import Console
 
@@ -531,6 +531,19 @@ def test_a_job_is_described_with_its_gpus_on_each_node() -> None:
     with (console := Console(width=200)).capture() as shown:
         console.print(show.details(details))
     assert "3 t4 on n0 (0, 2-3), n1 (1)" in shown.get()
+
+
+def test_a_job_is_described_with_what_its_program_said_and_was_not_taken() -> None:
+    spec, last = JobSpec(name="a", command=["make"]), "status: it is of job b-2, and this is a-1; it was left out"
+    with (console := Console(width=200)).capture() as shown:
+        for count in (12, 1, 0):
+            job = JobRecord("a-1", 1, spec, JobState(Phase.RUNNING), refusals=Refusals(count, last))
+            console.print(show.details(job_details(job, [])))
+    told = [line.split(maxsplit=2)[2].rstrip() for line in shown.get().splitlines() if "not taken" in line]
+    assert told == [
+        "12 statuses of its progress; the last one: it is of job b-2, and this is a-1",
+        "1 status of its progress; it is of job b-2, and this is a-1",
+    ]
 
 
 def test_progress_is_told_at_every_tenth() -> None:

@@ -158,3 +158,14 @@ def test_a_torn_status_or_one_of_another_job_is_told_and_left_out(tmp_path: Path
     torn, foreign = (event.sentence for event in made.of(Refused))
     assert torn.startswith("status: '{\"step\": 3' is no line of JSON")
     assert foreign == "status: it is of job b-2, and this is a-1; it was left out"
+
+
+def test_of_many_refused_statuses_a_few_are_told_and_all_are_counted(tmp_path: Path) -> None:
+    made = node(python("open('log.jsonl', 'w').write('no\\n' * 100)", cwd=str(tmp_path), status_file="log.jsonl"))
+    made.ended()
+    refused = made.of(Refused)
+    assert [event.total for event in refused if event.logged] == [1, 2, 3, 4, 5]
+    assert refused[4].sentence.endswith("; further ones are left out without a word")
+    assert [event.total for event in refused[5:]] == [8, 16, 32, 64, 100]
+    last = [event for event in made.events if isinstance(event, Refused | Ended)][-1]
+    assert isinstance(last, Ended), "all are counted before the end"
