@@ -3,58 +3,24 @@
 from __future__ import annotations
 
 import sys
-import threading
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from coadapt.core.doors import Processes
-from coadapt.executor.programs.command_processes import CommandLaunch, CommandProcesses
+from coadapt.executor.programs.command_processes import CommandLaunch
 from coadapt.executor.protocol.command_events import Begin, Begun, Ended, Located, Refused, Said, Status, Terminate
-from coadapt.executor.protocol.worker_events import Exited
+
+from tests.support.command_node import CommandNode
 
 BEGIN = Begin(1, 0, 2, 0, 1, "127.0.0.1", 29_500)
-
-
-class Node:
-    """One node whose worker is this process."""
-
-    def __init__(self, launch: CommandLaunch) -> None:
-        self.events: list[object] = []
-        self._more = threading.Condition()
-        self.processes = CommandProcesses(launch, self._emit)
-        self._thread = threading.Thread(target=self.processes.run, args=("127.0.0.1",), daemon=True)
-        self._thread.start()
-
-    def _emit(self, event: object) -> None:
-        with self._more:
-            self.events.append(event)
-            self._more.notify_all()
-
-    def until(self, seen: Callable[[object], bool]) -> object:
-        """Wait for an event and return it."""
-        with self._more:
-            assert self._more.wait_for(lambda: any(map(seen, self.events)), 30)
-            return next(event for event in self.events if seen(event))
-
-    def ended(self) -> list[Ended]:
-        self._thread.join(30)
-        assert self.events[-1] == Exited(0)
-        return sorted(self.of(Ended), key=lambda event: event.rank)
-
-    def of(self, kind: type) -> list:
-        return [event for event in self.events if isinstance(event, kind)]
-
-    def output(self, rank: int = 0) -> str:
-        return "".join(event.text for event in self.of(Said) if event.rank == rank)
 
 
 def python(code: str, count: int = 1, **fields: object) -> CommandLaunch:
     return CommandLaunch("a-1", (sys.executable, "-c", code), Processes.GPU, count, count, **fields)
 
 
-def node(launch: CommandLaunch) -> Node:
-    made = Node(launch)
+def node(launch: CommandLaunch) -> CommandNode:
+    made = CommandNode(launch)
     made.processes.send(BEGIN)
     return made
 
@@ -82,7 +48,7 @@ def test_a_program_that_is_not_there_ends_its_rank_with_the_reason() -> None:
 
 
 def test_nothing_runs_on_a_node_that_is_told_to_end_before_it_has_begun() -> None:
-    made = Node(python("print('ran')"))
+    made = CommandNode(python("print('ran')"))
     made.processes.send(Terminate(1.0))
     assert made.ended() == []
     assert made.output() == ""
