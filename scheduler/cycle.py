@@ -201,8 +201,10 @@ class SchedulingCycle:
         if plan.failures:
             failures = sorted(plan.failures.items())
             self._unplanned("; ".join(f"{pool_called(pool)}: {_with_line(error)}" for pool, error in failures))
-        else:
+        elif self.unplanned is not None:
             self.unplanned = None
+            text = f"the policy plans again, from round {self.rounds + 1} on"
+            self._store.log(Event(EventKind.PLANNED, self._clock.wall_s(), None, {"text": text}))
         return plan
 
     def _unplanned(self, why: str) -> None:

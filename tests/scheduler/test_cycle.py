@@ -842,6 +842,12 @@ def test_rounds_that_fail_alike_are_told_once_and_the_cluster_knows_until_one_is
     assert world.cycle.unplanned == told
     world.play("after 61\ngo 1")
     assert world.cycle.unplanned is None
+    world.play("after 61\ngo 1")
+    events = [(event.kind, event.data["text"]) for event in world.store.cluster_events()]
+    assert events == [
+        (EventKind.ERROR, told),
+        (EventKind.PLANNED, f"the policy plans again, from round {world.cycle.rounds - 1} on"),
+    ]
 
 
 def test_pools_that_have_no_plan_are_told_while_the_others_are_planned(tmp_path: Path) -> None:
