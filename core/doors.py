@@ -27,7 +27,7 @@ class Door(StrEnum):
 
 
 _LINES = {
-    Door.NATIVE: "its script calls coadapt.prepare",
+    Door.NATIVE: "for a script that calls coadapt.prepare",
     Door.RESTARTING: "its program is stopped by SIGTERM and started again at another size",
     Door.PLAIN: "its program runs unchanged at one size",
 }

@@ -343,7 +343,7 @@ def test_a_check_of_a_fork_submits_nothing_and_says_what_would_happen(
     assert main.run(["fork", "a", "other.yaml", "--check"]) == Exit.OK
     assert capsys.readouterr().out.splitlines() == [
         "other.yaml: would be submitted",
-        "  door: native; its script calls coadapt.prepare",
+        "  door: native; for a script that calls coadapt.prepare",
         "  t4: 1 or 2 GPUs",
         "  note: it starts from the checkpoint of step 200",
     ]

@@ -55,7 +55,7 @@ def test_a_good_job_would_be_submitted(tmp_path: Path) -> None:
     assert (found["name"], found["door"], found["refused"]) == ("demo", "native", [])
     assert list(lines(found, "")) == [
         f"{path}: would be submitted",
-        "  door: native; its script calls coadapt.prepare",
+        "  door: native; for a script that calls coadapt.prepare",
         "  a100: 2 or 4 GPUs",
         "  t4: 2 or 4 GPUs",
         "  note: secrets stay behind: .env (a line such as !NAME in .coadaptignore sends one)",
