@@ -13,7 +13,7 @@ demo: setup  ## six real jobs on an emulated cluster of three GPU types
 	$(BIN)/python -m examples.demo
 
 test: check  ## everything but the tests marked slow; those that start a cluster have the machine to themselves
-	$(BIN)/python -m pytest -m "not slow and not live" --numprocesses 3 --dist loadfile
+	$(BIN)/python -m pytest -m "not slow and not live" --numprocesses 3 --dist loadfile --no-loadscope-reorder
 	$(BIN)/python -m pytest -m "live and not slow"
 
 check: setup  ## lint and types

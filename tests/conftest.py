@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +17,8 @@ from tests.support.emulated_cluster import NAMESPACE, EmulatedCluster
 os.environ["RAY_AUTH_MODE"] = "disabled"
 os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
 os.environ["RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO"] = "0"
+# Before transformers is imported anywhere: nothing is downloaded.
+os.environ["HF_HUB_OFFLINE"] = "1"
 # Before torch and numpy are: several test processes share the cores, and threads of one would wait for each other.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
@@ -23,6 +26,34 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 settings.register_profile("fixed", deadline=None, derandomize=True)
 settings.register_profile("new", deadline=None)
 settings.load_profile("fixed")
+
+ROOT = Path(__file__).resolve().parent
+# The files that compute longest. They begin first, so that none is the last that all others wait for.
+LONG_FILES = (
+    "executor/training/sharding/test_sharded_runs.py",
+    "integrations/test_transformers.py",
+    "integrations/test_lightning.py",
+    "simulator/test_resume.py",
+    "executor/training/gradients/test_gradients.py",
+    "cli/test_examples.py",
+    "cli/test_sweep.py",
+    "executor/test_reconciler.py",
+    "executor/test_live_protocol.py",
+    "executor/training/test_standalone.py",
+    "executor/training/sessions/test_larger_steps.py",
+    "executor/training/sessions/test_regroup.py",
+    "integrations/test_accelerate.py",
+    "integrations/test_ray_train.py",
+    "cli/test_report.py",
+    "cli/test_simulate.py",
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put tests of long files first."""
+    places = {ROOT / name: place for place, name in enumerate(LONG_FILES)}
+    items.sort(key=lambda item: places.get(item.path, len(places)))
+
 
 STORE_BYTES = 80 * 2**20
 # A lost node is noticed within a second instead of a quarter of a minute.

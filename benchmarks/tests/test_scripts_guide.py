@@ -10,12 +10,13 @@ import torch
 from coadapt.benchmarks.real.heads import REFUSED, RIGHT, scripts
 from coadapt.benchmarks.real.trials import Trials
 from coadapt.executor.protocol.messages import Crashed, Finished
-from coadapt.executor.rehearsal.group import TrainingGroup
 from coadapt.executor.training import api
 from coadapt.executor.training.data.drawn import Batches
 from coadapt.executor.training.state.prepared import identify
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
+
+from tests.support.warm_group import WarmGroup
 
 GUIDE = Path(__file__).resolve().parents[2] / "docs" / "guide" / "scripts.md"
 NAME = re.compile(r"`([a-z_0-9]+)`")
@@ -148,7 +149,7 @@ for epoch in coadapt.epochs(3):
 def test_a_step_outside_of_the_loop_is_refused(tmp_path: Path) -> None:
     script = tmp_path / "train.py"
     script.write_text(SCRIPT.replace("BEFORE", "model(x).sum().backward(); optimizer.step()").replace("AFTER", ""))
-    with TrainingGroup(script, tmp_path) as job:
+    with WarmGroup(script, tmp_path) as job:
         (member,) = job.start(1)
         job.join([member], wait=False)
         crashed = member.wait(Crashed)
@@ -159,7 +160,7 @@ def test_an_optimizer_that_is_made_later_is_refused(tmp_path: Path) -> None:
     script = tmp_path / "train.py"
     late = "optimizer = torch.optim.SGD(model.parameters(), 0.1, momentum=0.9)"
     script.write_text(SCRIPT.replace("BEFORE", late).replace("AFTER", ""))
-    with TrainingGroup(script, tmp_path) as job:
+    with WarmGroup(script, tmp_path) as job:
         (member,) = job.start(1)
         job.join([member], wait=False)
         crashed = member.wait(Crashed)
@@ -173,7 +174,7 @@ def test_an_optimizer_of_a_model_that_was_not_given_is_refused(tmp_path: Path) -
     other = "other = nn.Linear(4, 1); step = torch.optim.SGD(other.parameters(), 0.1)"
     late = "optimizer.step(); step.zero_grad(); other(a).mean().backward(); step.step()"
     script.write_text(SCRIPT.replace("BEFORE", other).replace("AFTER", "").replace("optimizer.step()", late))
-    with TrainingGroup(script, tmp_path) as job:
+    with WarmGroup(script, tmp_path) as job:
         (member,) = job.start(1)
         job.join([member], wait=False)
         crashed = member.wait(Crashed)
@@ -187,7 +188,7 @@ def test_an_optimizer_that_is_made_for_a_batch_may_train_what_is_made_for_it(tmp
     inner = "a = nn.Parameter(a); inner = torch.optim.SGD([a], 0.1); model(a).mean().backward(); inner.step()"
     text = SCRIPT.replace("BEFORE", "").replace("AFTER", "")
     script.write_text(text.replace("        optimizer.zero_grad()", f"        {inner}; optimizer.zero_grad()"))
-    with TrainingGroup(script, tmp_path) as job:
+    with WarmGroup(script, tmp_path) as job:
         (member,) = job.start(1)
         job.join([member], wait=False)
         assert member.wait(Finished).steps == 24
@@ -197,7 +198,7 @@ def test_a_batch_that_was_taken_before_the_loop_is_no_batch_of_it(tmp_path: Path
     script = tmp_path / "train.py"
     text = SCRIPT.replace("BEFORE", "batches = iter(loader); a, b = next(batches)").replace("AFTER", "")
     script.write_text(text.replace("in loader", "in batches"))
-    with TrainingGroup(script, tmp_path) as job:
+    with WarmGroup(script, tmp_path) as job:
         (member,) = job.start(1)
         job.join([member], wait=False)
         crashed = member.wait(Crashed)
@@ -209,7 +210,7 @@ def test_loops_of_both_kinds_are_refused(tmp_path: Path, first: str, then: str) 
     script = tmp_path / "train.py"
     text = SCRIPT.replace("BEFORE", "").replace("    AFTER", "").replace("coadapt.epochs", f"coadapt.{first}")
     script.write_text(f"{text}\nlist(coadapt.{then}(2))\n")
-    with TrainingGroup(script, tmp_path) as job:
+    with WarmGroup(script, tmp_path) as job:
         (member,) = job.start(1)
         job.join([member], wait=False)
         crashed = member.wait(Crashed)
@@ -220,7 +221,7 @@ def test_a_newcomer_cannot_take_over_parameters_that_it_does_not_have(tmp_path: 
     script = tmp_path / "train.py"
     late = "if epoch == 0: optimizer.add_param_group({'params': [nn.Parameter(torch.zeros(1))]})"
     script.write_text(SCRIPT.replace("BEFORE", "").replace("AFTER", late).replace("epochs(3)", "epochs(10**6)"))
-    with TrainingGroup(script, tmp_path) as job:
+    with WarmGroup(script, tmp_path) as job:
         first, second = job.start(2)
         job.join([first])
         first.reached(20)

@@ -8,7 +8,14 @@ import pytest
 import torch
 from coadapt.executor.protocol.messages import Crashed
 
-from tests.support.framework_runs import EXAMPLES, in_job, run_plain, run_resized, run_restarted
+from tests.support.framework_runs import (
+    EXAMPLES,
+    assert_it_passes_the_check,
+    in_job,
+    run_plain,
+    run_resized,
+    run_restarted,
+)
 
 EXAMPLE, BATCH, STEPS = "accelerate_loop", 24, 12 * 13
 
@@ -24,6 +31,10 @@ def assert_alike(job: Path, plain: dict[str, torch.Tensor]) -> None:
     mine = torch.load(job / "outputs" / "model.pt")
     for name, value in plain.items():
         torch.testing.assert_close(mine[name], value, rtol=1e-3, atol=3e-4)
+
+
+def test_a_script_passes_the_check(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+    assert_it_passes_the_check(EXAMPLE, monkeypatch, capfd)
 
 
 def test_a_script_that_is_resized_four_times_ends_as_the_plain_one(

@@ -9,7 +9,14 @@ import pytest
 import torch
 from coadapt.executor.protocol.messages import Crashed
 
-from tests.support.framework_runs import EXAMPLES, in_job, run_plain, run_resized, run_restarted
+from tests.support.framework_runs import (
+    EXAMPLES,
+    assert_it_passes_the_check,
+    in_job,
+    run_plain,
+    run_resized,
+    run_restarted,
+)
 
 EXAMPLE, BATCH, STEPS = "lightning_module", 24, 12 * 10
 
@@ -32,6 +39,10 @@ def assert_alike(job: Path, plain: dict[str, Any]) -> None:
     best, plain_best = (one["callbacks"][stopping]["best_score"] for one in (mine, plain))
     torch.testing.assert_close(best, plain_best, rtol=1e-3, atol=1e-5)
     assert mine["callbacks"][stopping]["wait_count"] == plain["callbacks"][stopping]["wait_count"]
+
+
+def test_a_module_passes_the_check(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+    assert_it_passes_the_check(EXAMPLE, monkeypatch, capfd)
 
 
 def test_a_module_that_is_resized_four_times_ends_as_the_plain_one(plain: dict[str, Any], tmp_path: Path) -> None:

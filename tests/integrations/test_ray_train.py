@@ -9,7 +9,7 @@ import pytest
 import torch
 from coadapt.executor.protocol.messages import Crashed
 
-from tests.support.framework_runs import EXAMPLES, in_job, run_plain, run_resized
+from tests.support.framework_runs import EXAMPLES, assert_it_passes_the_check, in_job, run_plain, run_resized
 
 EXAMPLE, BATCH, STEPS = "ray_train", 16, 6 * 25
 
@@ -18,6 +18,10 @@ EXAMPLE, BATCH, STEPS = "ray_train", 16, 6 * 25
 def error(tmp_path_factory: pytest.TempPathFactory) -> float:
     said = run_plain(EXAMPLE, tmp_path_factory.mktemp("plain") / "run")
     return float(ast.literal_eval(said.splitlines()[-1])["error"])
+
+
+def test_a_function_passes_the_check(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+    assert_it_passes_the_check(EXAMPLE, monkeypatch, capfd)
 
 
 def test_a_function_that_is_resized_four_times_ends_as_the_plain_one(error: float, tmp_path: Path) -> None:

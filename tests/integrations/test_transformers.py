@@ -12,7 +12,14 @@ import torch
 from coadapt.core.training_config import TrainingConfig
 from coadapt.executor.protocol.messages import Crashed, Report
 
-from tests.support.framework_runs import EXAMPLES, in_job, run_plain, run_resized, run_restarted
+from tests.support.framework_runs import (
+    EXAMPLES,
+    assert_it_passes_the_check,
+    in_job,
+    run_plain,
+    run_resized,
+    run_restarted,
+)
 
 EXAMPLE, BATCH, STEPS = "transformers_trainer", 32, 72
 
@@ -51,6 +58,10 @@ def assert_alike(job: Path, plain: Path) -> None:
     assert told(mine_told, "learning_rate") == pytest.approx(told(theirs_told, "learning_rate"))
     # The trainer averages steps, and a job averages the tokens of steps.
     assert told(mine_told, "loss") == pytest.approx(told(theirs_told, "loss"), rel=0.01)
+
+
+def test_a_trainer_passes_the_check(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+    assert_it_passes_the_check(EXAMPLE, monkeypatch, capfd)
 
 
 def test_a_trainer_that_is_resized_four_times_ends_as_the_plain_one(plain: Path, tmp_path: Path) -> None:

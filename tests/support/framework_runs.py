@@ -2,35 +2,36 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
+from functools import partial
 from pathlib import Path
 
+import pytest
+from coadapt.cli import main
+from coadapt.cli.exit_codes import Exit
 from coadapt.core.batch_plan import BatchPlan
 from coadapt.core.training_config import TrainingConfig
 from coadapt.executor.protocol import messages
 from coadapt.executor.protocol.messages import Finished
+from coadapt.executor.rehearsal import check
 
 from tests.support.warm_group import WarmGroup
+from tests.support.warm_python import Script, run_together
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
-# Nothing is downloaded, and a run that is only timed tells nobody.
-OFFLINE = {"HF_HUB_OFFLINE": "1", "RAY_USAGE_STATS_ENABLED": "0"}
+# What an example imports that takes seconds.
+MODULES = {
+    "transformers_trainer": ("transformers.trainer", "transformers.models.gpt2.modeling_gpt2"),
+    "accelerate_loop": ("accelerate",),
+    "lightning_module": ("lightning.pytorch",),
+    "ray_train": ("ray.train.torch",),
+}
 
 
 def run_plain(example: str, folder: Path, script: str = "plain.py") -> str:
     """Run an example by itself in a folder of its own; return what it wrote."""
     folder.mkdir()
-    done = subprocess.run(
-        [sys.executable, str(EXAMPLES / example / script)],
-        cwd=folder,
-        env={**os.environ, **OFFLINE},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return done.stdout
+    (said,) = run_together([Script(EXAMPLES / example / script, cwd=folder)], MODULES[example])
+    return said
 
 
 def in_job(example: str, folder: Path, training: TrainingConfig | None = None) -> WarmGroup:
@@ -41,9 +42,21 @@ def in_job(example: str, folder: Path, training: TrainingConfig | None = None) -
         EXAMPLES / example / "train.py",
         folder,
         training or TrainingConfig(report_interval_s=0.2),
-        env={**OFFLINE, messages.OUTPUT_DIR: str(folder / "outputs")},
+        env={messages.OUTPUT_DIR: str(folder / "outputs")},
         cwd=folder / "work",
+        modules=MODULES[example],
     )
+
+
+def assert_it_passes_the_check(
+    example: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Run `coadapt check` on an example."""
+    monkeypatch.setattr(check, "TrainingGroup", partial(WarmGroup, modules=MODULES[example]))
+    code = main.run(["check", str(EXAMPLES / example / "job.yaml")])
+    said = capfd.readouterr().out
+    assert code == Exit.OK, said
+    assert "with one replica, two replicas, two replicas in two passes and batches of" in said
 
 
 def run_resized(example: str, folder: Path, batch: int, steps: int) -> Finished:

@@ -46,7 +46,7 @@ def taken_out(state: Any, parameters: Sequence[Tensor]) -> tuple[Any, dict[str, 
         if not any(map(is_cut, tensor.placements)):
             held = local(tensor)
             there = held.to(tensor.device_mesh.device_type)  # a copy may be elsewhere, where nothing is summed
-            return sharded_like(tensor, there).full_tensor().to(held.device)
+            return cast(DTensor, sharded_like(tensor, there)).full_tensor().to(held.device)
         if any(placement.is_partial() for placement in tensor.placements):
             summed = [Replicate() if placement.is_partial() else placement for placement in tensor.placements]
             tensor = tensor.redistribute(placements=summed)

@@ -24,8 +24,9 @@ import torch
 from . import own_code
 from .undue import Undue
 
+_OF_PYTHON = [sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")]
 _FOREIGN = tuple(
-    {os.path.realpath(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
+    {os.path.realpath(root) + os.sep for root in (*_OF_PYTHON, own_code.FOLDER, own_code.INTEGRATIONS)}
 )
 _INSTALLED = {"site-packages", "dist-packages"}
 WHOLE = (int, np.int64, np.int32)
@@ -426,12 +427,12 @@ _own_files: dict[str, bool] = {}
 def _is_own_file(name: str) -> bool:
     known = _own_files.get(name)
     if known is None:
-        path = os.path.realpath(name)
-        ours_or_pythons = any(
-            path.startswith(root + os.sep)
-            for root in (*_FOREIGN, *map(os.path.realpath, (own_code.FOLDER, own_code.INTEGRATIONS)))
-        )
-        installed = not _INSTALLED.isdisjoint(path.split(os.sep))  # wherever it lies, as in a user's own site
-        foreign = name.startswith("<") or ours_or_pythons or installed
+        # The name tells of nearly all of thousands of files: following links costs most of a second for them.
+        foreign = name.startswith("<") or _is_foreign(name) or _is_foreign(os.path.realpath(name))
         known = _own_files[name] = not foreign
     return known
+
+
+def _is_foreign(path: str) -> bool:
+    """Return whether a path is Python's, this runtime's, or installed, as in a user's own site."""
+    return path.startswith(_FOREIGN) or not _INSTALLED.isdisjoint(path.split(os.sep))

@@ -1,6 +1,5 @@
 """Without a scheduler a prepared script gives the results of the plain one."""
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +8,7 @@ import pytest
 import torch
 
 from tests.support.elastic_runs import run_script
+from tests.support.warm_python import Script, run_together
 
 
 def assert_identical(ours: dict[str, object], plain: dict[str, object]) -> None:
@@ -43,13 +43,14 @@ torch.save(dict(model.state_dict()), sys.argv[1])
 
 
 def test_python_train_py_is_the_script_without_coadapt_bit_by_bit(tmp_path: Path) -> None:
-    states = []
+    scripts = []
     for ours in (True, False):
         script = tmp_path / f"train_{ours}.py"
         script.write_text(PLAIN_ALONE.format(ours=ours))
-        subprocess.run([sys.executable, script, tmp_path / f"{ours}.pt"], check=True, cwd=tmp_path, timeout=120)
-        states.append(torch.load(tmp_path / f"{ours}.pt"))
-    torch.testing.assert_close(states[0], states[1], rtol=0, atol=0)
+        scripts.append(Script(script, [str(tmp_path / f"{ours}.pt")], cwd=tmp_path))
+    run_together(scripts)
+    ours, plain = (torch.load(tmp_path / f"{ours}.pt") for ours in (True, False))
+    torch.testing.assert_close(ours, plain, rtol=0, atol=0)
 
 
 @pytest.mark.parametrize("extra", [["--schedule=step"], ["--optimizer=adam", "--clip", "--schedule=epoch"]])
@@ -92,7 +93,8 @@ torch.save(dict(model.state_dict()), f"{sys.argv[1]}-{coadapt.rank()}.pt")
 def test_under_torchrun_a_layer_that_is_added_later_is_trained_alike_and_as_alone(tmp_path: Path) -> None:
     script = tmp_path / "train.py"
     script.write_text(ADDED_LAYER)
-    subprocess.run([sys.executable, script, tmp_path / "alone"], check=True, cwd=tmp_path, timeout=120)
+    run_together([Script(script, [str(tmp_path / "alone")], cwd=tmp_path)])
+    # The one test with torchrun itself; others start ranks with the environment that it makes.
     launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
     subprocess.run([*launch, script, tmp_path / "group"], check=True, cwd=tmp_path, timeout=120)
     alone, first, second = (torch.load(tmp_path / f"{name}.pt") for name in ("alone-0", "group-0", "group-1"))
@@ -102,8 +104,8 @@ def test_under_torchrun_a_layer_that_is_added_later_is_trained_alike_and_as_alon
 
 def test_a_program_without_prepare_may_report_by_hand_and_on_nodes_where_nobody_listens(tmp_path: Path) -> None:
     script = tmp_path / "train.py"
-    script.write_text("import coadapt\ncoadapt.report(step=1, steps=2, loss=0.5)\nprint('done')\n")
-    for rank in ("0", "1"):
-        env = {**os.environ, "RANK": rank, "WORLD_SIZE": "2"}
-        done = subprocess.run([sys.executable, script], env=env, capture_output=True, text=True, timeout=120)
-        assert (done.returncode, done.stdout, done.stderr) == (0, "done\n", "")
+    script.write_text(
+        "import sys, coadapt\nsys.stderr = sys.stdout\ncoadapt.report(step=1, steps=2, loss=0.5)\nprint('done')\n"
+    )
+    ranks = [Script(script, env={"RANK": rank, "WORLD_SIZE": "2"}) for rank in ("0", "1")]
+    assert run_together(ranks) == ["done\n", "done\n"]

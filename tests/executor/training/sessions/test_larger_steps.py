@@ -13,9 +13,9 @@ from torch import Tensor, nn
 
 from tests.support.warm_group import WarmGroup
 
-BATCH, ACCUMULATION, STEPS = 16, 2, 300
+BATCH, ACCUMULATION, STEPS = 16, 2, 120
 SCRIPT = f"""
-import json, sys
+import json, os, sys, time
 import coadapt, torch
 from torch import nn
 from torch.optim.optimizer import register_optimizer_step_post_hook
@@ -30,6 +30,10 @@ model, optimizer, batches = coadapt.prepare(model, optimizer, coadapt.batches(ba
 taken, made = [0], []
 register_optimizer_step_post_hook(lambda *_: made.append(taken[0]))
 for step in coadapt.steps({STEPS}):
+    while not os.path.exists(sys.argv[2]):  # until it is told of a larger batch
+        time.sleep(0.03)  # longer than between two reports
+        if len(made) < 9:
+            break
     for _ in range({ACCUMULATION}):
         x, y = next(batches)
         taken[0] += 1
@@ -60,7 +64,7 @@ def trained_as(made: list[int]) -> list[Tensor]:
 
 @pytest.mark.parametrize("replicas", [1, 2])
 def test_a_step_is_the_mean_of_what_it_takes_and_counts_as_much(tmp_path: Path, replicas: int) -> None:
-    script, out = tmp_path / "train.py", tmp_path / "out.json"
+    script, out, told = tmp_path / "train.py", tmp_path / "out.json", tmp_path / "told"
     script.write_text(SCRIPT)
     training = TrainingConfig(
         max_batch_size=1024,
@@ -68,11 +72,12 @@ def test_a_step_is_the_mean_of_what_it_takes_and_counts_as_much(tmp_path: Path, 
         report_interval_s=0.02,
         checkpoint=CheckpointConfig(at_epoch_end=False),
     )
-    with WarmGroup(script, tmp_path, training, args=[str(out)]) as job:
+    with WarmGroup(script, tmp_path, training, args=[str(out), str(told)]) as job:
         members = job.start(replicas)
         job.join(members, BatchPlan(BATCH // replicas, 0, BATCH))
-        members[0].wait(Report, lambda report: report.progress.steps >= 5)
+        members[0].wait(Report, lambda report: report.progress.steps >= 3)
         members[0].send(SetBatch(BatchPlan(BATCH // replicas, 0, 4 * BATCH * ACCUMULATION)))
+        told.touch()
         job.finish()
         last = members[0].all(Report)[-1]
     found = json.loads(out.read_text())

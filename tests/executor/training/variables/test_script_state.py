@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections import OrderedDict, defaultdict, deque
 from typing import Any
 
+from coadapt.executor.training.collective.group import Group
 from coadapt.executor.training.variables.own_variables import OwnVariables
+
+from tests.support.ranks import on_ranks
+
+# All of these run on a rank, where a script's modules are those of one test: a session looks into each of them.
 
 
 def containers(state: dict[str, Any] | None) -> tuple[list[Any], dict[str, Any]]:
@@ -27,8 +32,11 @@ def containers(state: dict[str, Any] | None) -> tuple[list[Any], dict[str, Any]]
 
 
 def test_a_newcomer_has_containers_of_the_same_kind_with_the_same_in_them() -> None:
-    there, state = containers(None)
-    newcomer, _ = containers(state)
+    def script(_: Group) -> list[list[Any]]:
+        there, state = containers(None)
+        return [there, containers(state)[0]]
+
+    ((there, newcomer),) = on_ranks(1, script)
     assert newcomer == there
     assert list(map(type, newcomer)) == [deque, defaultdict, OrderedDict, deque, deque, bool, dict]
     window, counts, _, longer, *_ = newcomer
@@ -38,10 +46,14 @@ def test_a_newcomer_has_containers_of_the_same_kind_with_the_same_in_them() -> N
 
 
 def test_states_of_earlier_versions_know_no_kinds() -> None:
-    _, state = containers(None)
-    for frame in state["now"]:
-        frame.pop("kinds", None)
-    assert containers(state)[0][0] == [0.5, 0.25]
+    def script(_: Group) -> list[Any]:
+        _, state = containers(None)
+        for frame in state["now"]:
+            frame.pop("kinds", None)
+        return containers(state)[0]
+
+    (newcomer,) = on_ranks(1, script)
+    assert newcomer[0] == [0.5, 0.25]
 
 
 class Watch:
@@ -72,9 +84,12 @@ def nested(state: dict[str, Any] | None) -> tuple[list[Any], dict[str, Any]]:
 
 
 def test_containers_within_others_are_of_their_kind_in_a_newcomer_and_in_whoever_comes_after_it() -> None:
-    there, state = nested(None)
-    newcomer, again = nested(state)
-    third, _ = nested(again)
+    def script(_: Group) -> list[list[Any]]:
+        there, state = nested(None)
+        newcomer, again = nested(state)
+        return [there, newcomer, nested(again)[0]]
+
+    ((there, newcomer, third),) = on_ranks(1, script)
     for by_name, rows, windows in (there, newcomer, third):
         ordered, counts = by_name[3]["inner"]
         windowed = [by_name["loss"], *rows, windows["acc"]]
