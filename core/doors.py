@@ -6,6 +6,7 @@ is started again at another size. A plain program runs once at a fixed size.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Any
@@ -45,7 +46,17 @@ NO_PROGRAM = "give either script, a Python file, or command, a program with its 
 _OF_ALL_DOORS = ("initial_batch_size", "report_interval_s")
 _ADAPTIVITY = {Door.PLAIN: Adaptivity.RIGID, Door.RESTARTING: Adaptivity.STRONG_SCALING}
 # Starters that start one process per GPU by themselves.
-_STARTERS = ("torchrun", "torch.distributed.run", "torch.distributed.launch", "accelerate", "deepspeed")
+_STARTERS = (
+    "torchrun",
+    "torch.distributed.run",
+    "torch.distributed.launch",
+    "accelerate",
+    "accelerate.commands.launch",
+    "accelerate.commands.accelerate_cli",
+    "deepspeed",
+    "deepspeed.launcher.runner",
+)
+_WITH_VALUE = ("-W", "-X")  # options of Python that take the next word
 
 
 def door(elastic: bool, sizes: object) -> Door:
@@ -179,5 +190,16 @@ def processes_of(spec: Any) -> Processes:
         return Processes.GPU
     words = spec.command
     python = words[0].rsplit("/", 1)[-1].startswith("python")
-    starts_others = any(word in _STARTERS for word in words[1:3])
-    return Processes.GPU if python and not starts_others else Processes.NODE
+    return Processes.GPU if python and _run_by_python(words[1:]) not in _STARTERS else Processes.NODE
+
+
+def _run_by_python(words: Sequence[str]) -> str:
+    """Return the module or the name of the file that Python is to run, behind its own options; "" for neither."""
+    rest = list(words)
+    while rest and rest[0].startswith("-") and rest[0] != "-":
+        option = rest.pop(0)
+        if re.fullmatch(r"-[A-Za-z]*m", option):
+            return rest[0] if rest else ""
+        if option in _WITH_VALUE and rest:
+            rest.pop(0)
+    return rest[0].rsplit("/", 1)[-1] if rest else ""

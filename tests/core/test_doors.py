@@ -92,6 +92,11 @@ def test_what_a_door_has_no_use_for_is_refused_in_one_sentence(fields: dict, why
         ({"command": ["accelerate", "launch", "t.py"]}, Processes.NODE),
         ({"command": ["bash", "run.sh"]}, Processes.NODE),
         ({"command": ["bash", "run.sh"], "processes": "gpu"}, Processes.GPU),
+        ({"command": ["python", "-u", "-m", "torch.distributed.run", "t.py"]}, Processes.NODE),
+        ({"command": ["python", "-W", "ignore", "-um", "accelerate.commands.launch", "t.py"]}, Processes.NODE),
+        ({"command": ["python", "/opt/bin/torchrun", "t.py"]}, Processes.NODE),
+        ({"command": ["python", "t.py", "torchrun"]}, Processes.GPU),
+        ({"command": ["python"]}, Processes.GPU),
     ],
 )
 def test_a_python_program_starts_once_per_gpu_and_any_other_once_per_node(
