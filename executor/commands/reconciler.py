@@ -227,7 +227,10 @@ class CommandReconciler:
         crew.ended.add(event.rank)
         if event.overdue:
             after = f"{self.rules.grace_s:g} s" if self.phase is Phase.STOPPING else f"{ABORT_S:g} s"
-            self._tell(Killed(f"rank {event.rank} went on {after} after SIGTERM and was killed"))
+            who, were = f"rank {event.rank}", "was"
+            if event.code != -9:  # it ended in time itself
+                who, were = f"processes that rank {event.rank} had started", "were"
+            self._tell(Killed(f"{who} went on {after} after SIGTERM and {were} killed"))
         elif event.left:
             rest = "1 process" if event.left == 1 else f"{event.left} processes"
             were = "was" if event.left == 1 else "were"

@@ -201,6 +201,17 @@ def test_a_program_that_ignores_sigterm_is_killed_after_its_grace_and_that_is_to
     (killed,) = nodes.of(Killed)
     assert killed.what == "rank 0 went on 20 s after SIGTERM and was killed"
     assert nodes.of(WorkerLost) == []
+
+
+def test_processes_that_go_on_after_a_program_that_has_saved_are_told_as_such() -> None:
+    nodes = Nodes(rules=Rules(grace_s=20))
+    nodes.assign(A)
+    nodes.ignores_sigterm = True
+    nodes.assign()
+    nodes.go(20)
+    nodes.end("w1", 0, overdue=True)
+    (killed,) = nodes.of(Killed)
+    assert killed.what == "processes that rank 0 had started went on 20 s after SIGTERM and were killed"
     assert [event.slots for event in nodes.of(Released)] == [(A,)]
     assert nodes.machine.phase is Phase.IDLE
 
