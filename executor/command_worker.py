@@ -41,6 +41,7 @@ class CommandWorker:
         self._place: Workplace | None = None
         self._processes: CommandProcesses | None = None
         self._ended = 0
+        self._leads = False  # whether the first process of all is here
 
     def run(self) -> None:
         """Run all processes to their ends.
@@ -71,6 +72,8 @@ class CommandWorker:
             return  # nothing is sent to a worker before it has said where it is
         if isinstance(order, Begin):
             self._place.joins()  # other machines may have written outputs since
+            self._place.put_back()
+            self._leads = order.first_rank == 0
         self._processes.send(order)
 
     def _placed(self, place: Workplace) -> CommandLaunch:
@@ -100,6 +103,8 @@ class CommandWorker:
             self._ended += 1
             if self._ended == self._launch.count and self._place is not None:
                 self._usage.end()
+                if self._leads:
+                    self._place.keep()
                 self._place.ended()
         if isinstance(event, Exited):
             self._usage.end()

@@ -27,6 +27,7 @@ from ...core.settings import default_home
 Fetch = Callable[[int], bytes]  # a piece of the package from an offset on; empty at its end
 _MEASURING = ".measuring-"
 _OPEN_ALL = 0o700
+UNPACKED_NS = 946_684_800 * 10**9  # when each file of a package was last changed: what a script writes is later
 LOOK_S = 0.1
 
 
@@ -155,6 +156,7 @@ def unpack(package: Readable, folder: Path) -> None:
                 with content, path.open("wb") as file:
                     shutil.copyfileobj(content, file, 1 << 20)
                 path.chmod(member.mode & 0o777)
+                os.utime(path, ns=(UNPACKED_NS, UNPACKED_NS))
     except (tarfile.TarError, EOFError) as error:
         raise FolderError(f"the job's package cannot be read: {error}") from error
     for path, mode in reversed(folders):

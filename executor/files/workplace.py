@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...core.errors import OutputError
+from . import working_files
 from .job_folder import Fetch, FolderError, JobFolder, profile_key, work_folder
 from .site import OUTPUTS, Site
 
@@ -32,7 +33,7 @@ class Workplace:
     """
 
     def __init__(self, site: Site, fetch: Fetch, tell: Callable[[str], None]) -> None:
-        self._site = site
+        self._site, self._tell = site, tell
         self._folder: JobFolder | None = None
         self._keeper: OutputKeeper | None = None
         work = work_folder(site.state_dir)
@@ -80,6 +81,19 @@ class Workplace:
         """Send outputs after a checkpoint, so that they are as new."""
         if self._keeper is not None:
             self._keeper.wake()
+
+    def put_back(self) -> None:
+        """Put what an earlier start of the program wrote into the working folder, where it is missing."""
+        if self._folder is not None and self.outputs is not None:
+            try:
+                working_files.put_back(self.outputs / working_files.KEPT, self._folder.path)
+            except (OSError, OutputError) as error:
+                self._tell(f"what the program wrote before could not be put into its working folder: {error}")
+
+    def keep(self) -> None:
+        """Keep what the program wrote into the working folder among its outputs."""
+        if self._folder is not None and self.outputs is not None:
+            working_files.keep(self._folder.path, self.outputs / working_files.KEPT, self._tell)
 
     def ended(self) -> None:
         """Send outputs of a process that is gone; return when they are kept, or after `LAST_S`."""
