@@ -30,9 +30,10 @@ from .crews import CrewPlan, crew_plans
 from .effects import Effect, KillCrew, SendCrew, StartCrew, TellService
 
 ABORT_S = 5.0  # SIGTERM to SIGKILL for processes whose peer failed or whose job was cancelled
+OUTPUTS_S = 60.0  # a worker keeps outputs before it says that its last process has ended
 EXIT_S = 15.0  # a worker goes after its processes have
 LOCATE_S = 600.0  # actor and its runtime environment
-BEGIN_S = 60.0  # from the order to begin until all processes exist
+BEGIN_S = 600.0  # from the order to begin until all processes exist; outputs are fetched before
 AT_ONCE_S = 1.0
 A_WHILE_S = 60.0  # a run of this length counts as progress where the program reports none
 
@@ -83,7 +84,10 @@ class Crew:
     ended: set[int] = field(default_factory=set)
     pids: tuple[int, ...] = ()
     leaving: bool = False  # its processes were told to end
+    told_s: float = 0.0  # when they were first told so
+    kill_s: float = float("inf")  # when those that go on are killed
     killed: bool = False
+    late: bool = False  # it was killed since it did not do in time what it was told
     deadline_s: float = float("inf")
 
 
@@ -174,6 +178,7 @@ class CommandReconciler:
         """Act on everything that is due: kill workers that do not do in time what they were told."""
         for crew in self.crews.values():
             if now >= crew.deadline_s and not crew.killed:
+                crew.late = True
                 self._kill(crew)
         return self._drain(now)
 
@@ -183,7 +188,7 @@ class CommandReconciler:
     def next_deadline_s(self) -> float:
         """Return when `tick` should be called next."""
         due = [crew.deadline_s for crew in self.crews.values() if not crew.killed]
-        if self.phase in (Phase.STARTING, Phase.STOPPING) and self._missing():
+        if self.phase in (Phase.STARTING, Phase.STOPPING) and self._startable():
             due.append(self._not_before_s)
         return min(due, default=float("inf"))
 
@@ -226,11 +231,11 @@ class CommandReconciler:
     def _on_ended(self, crew: Crew, event: Ended, now: float) -> None:
         crew.ended.add(event.rank)
         if event.overdue:
-            after = f"{self.rules.grace_s:g} s" if self.phase is Phase.STOPPING else f"{ABORT_S:g} s"
             who, were = f"rank {event.rank}", "was"
             if event.code != -9:  # it ended in time itself
                 who, were = f"processes that rank {event.rank} had started", "were"
-            self._tell(Killed(f"{who} went on {after} after SIGTERM and {were} killed"))
+            after_s = round(crew.kill_s - crew.told_s, 1)
+            self._tell(Killed(f"{who} went on {after_s:g} s after SIGTERM and {were} killed"))
         elif event.left:
             rest = "1 process" if event.left == 1 else f"{event.left} processes"
             were = "was" if event.left == 1 else "were"
@@ -255,16 +260,18 @@ class CommandReconciler:
     def _on_gone(self, crew: Crew, event: Gone, now: float) -> None:
         del self.crews[crew.id]
         self._release_slots(crew.plan.slots)
-        finished = len(crew.ended) == crew.plan.processes
-        if self.phase is Phase.RUNNING and not (finished or crew.killed):
-            self._lost(crew, event.reason, now)
-        elif self.phase is Phase.RUNNING and crew.killed:  # it hung
-            self._lost(crew, "did not answer and was killed", now)
-        elif self.phase in (Phase.STARTING, Phase.STOPPING) and not (crew.leaving or self._is_unwanted(crew)):
-            if event.setup_failed:
-                self._give_up(event.reason, "", "", now)
-            else:
-                self._lost(crew, event.reason, now)
+        if not self._is_missed(crew):
+            return
+        if event.setup_failed:
+            self._give_up(event.reason, "", "", now)
+        else:
+            self._lost(crew, _why_late(crew) if crew.late else event.reason, now)
+
+    def _is_missed(self, crew: Crew) -> bool:
+        """Return whether a worker that is gone had something left to do."""
+        if crew.leaving or len(crew.ended) == crew.plan.processes:
+            return False
+        return self._is_desired(crew) and (crew.late or not crew.killed)
 
     def _failed(self, summary: str, traceback: str, now: float) -> None:
         """Try the program again after a while, or give the job up."""
@@ -289,7 +296,7 @@ class CommandReconciler:
         made = self.steps > self._steps_before or self._ran_a_while(now)
         if self.budget.loss(self.generation, int(made)):
             self._give_up(f"lost again and again without progress: {summary}", "", "", now)
-        elif not self.rules.retries_losses and self._begun_s is not None:
+        elif not self.rules.retries_losses and self.phase is Phase.RUNNING:  # a part of it may have begun
             self._give_up(summary, "", POLICY, now)
         else:
             self._not_before_s = now + backoff_s(self.budget.recoveries)
@@ -311,10 +318,12 @@ class CommandReconciler:
 
     def _terminate(self, grace_s: float, now: float) -> None:
         for crew in self.crews.values():
+            crew.told_s = crew.told_s if crew.leaving else now
+            crew.kill_s = min(crew.kill_s, now + grace_s)
             crew.leaving = True
             if crew.first_rank >= 0:  # it was told to begin
                 self._effects.append(SendCrew(crew.id, Terminate(grace_s)))
-                crew.deadline_s = now + grace_s + EXIT_S
+                crew.deadline_s = crew.kill_s + OUTPUTS_S + EXIT_S
             elif not crew.killed:
                 self._kill(crew)
 
@@ -357,11 +366,9 @@ class CommandReconciler:
         leaving = any(crew.leaving for crew in self.crews.values())
         self.phase = Phase.STOPPING if leaving else Phase.STARTING if self.desired else Phase.IDLE
         missing = self._missing()
-        if missing and now >= self._not_before_s:
-            occupied = {slot for crew in self.crews.values() if not crew.leaving for slot in crew.plan.slots}
-            for plan in missing:
-                if not occupied & set(plan.slots):
-                    self._start_crew(plan, now)
+        if now >= self._not_before_s:
+            for plan in self._startable():
+                self._start_crew(plan, now)
         ready = all(crew.stage is Stage.LOCATED and not self._is_unwanted(crew) for crew in self.crews.values())
         if self.phase is Phase.STARTING and not missing and ready:
             self._begin(now)
@@ -370,12 +377,22 @@ class CommandReconciler:
         known = [crew.plan for crew in self.crews.values() if not crew.leaving]
         return [plan for plan in crew_plans(self.desired, self._processes) if plan not in known]
 
+    def _startable(self) -> list[CrewPlan]:
+        """Return the missing plans whose slots hold no worker but those that leave."""
+        occupied = {slot for crew in self.crews.values() if not crew.leaving for slot in crew.plan.slots}
+        return [plan for plan in self._missing() if not occupied & set(plan.slots)]
+
     def _is_unwanted(self, crew: Crew) -> bool:
-        return crew.leaving or crew.killed or crew.plan not in crew_plans(self.desired, self._processes)
+        return crew.leaving or crew.killed or not self._is_desired(crew)
+
+    def _is_desired(self, crew: Crew) -> bool:
+        return crew.plan in crew_plans(self.desired, self._processes)
 
     def _start_crew(self, plan: CrewPlan, now: float) -> None:
         self._workers += 1
-        crew = Crew(self._worker_id(self._workers), plan, first_rank=-1, deadline_s=now + LOCATE_S)
+        last_s = max((crew.deadline_s for crew in self.crews.values() if crew.leaving), default=now)
+        deadline_s = max(now, last_s) + LOCATE_S  # it waits until those that leave have left the GPUs
+        crew = Crew(self._worker_id(self._workers), plan, first_rank=-1, deadline_s=deadline_s)
         self.crews[crew.id] = crew
         self._effects.append(StartCrew(crew.id, plan))
 
@@ -407,3 +424,7 @@ class CommandReconciler:
 
     def _tell(self, event: ExecutorEvent) -> None:
         self._effects.append(TellService(event))
+
+
+def _why_late(crew: Crew) -> str:
+    return f"did not {'start in time' if crew.stage is Stage.REQUESTED else 'answer'} and was killed"

@@ -9,7 +9,8 @@ import pytest
 from coadapt.core.doors import Processes
 from coadapt.core.slot import Slot
 from coadapt.executor.commands.effects import Effect, KillCrew, SendCrew, StartCrew, TellService
-from coadapt.executor.commands.reconciler import ABORT_S, CommandReconciler, Phase, Rules
+from coadapt.executor.commands.reconciler import ABORT_S, LOCATE_S, CommandReconciler, Phase, Rules
+from coadapt.executor.files.output_keeper import LAST_S
 from coadapt.executor.protocol.command_events import Begin, Begun, Ended, Located, Terminate
 from coadapt.executor.protocol.job_events import (
     Failing,
@@ -43,7 +44,7 @@ class Nodes:
         self.terminated: list[tuple[str, float]] = []
         self.ignores_sigterm = False
         self.answers = True  # workers find their place
-        self.locked: set[str] = set()
+        self.begins_at_once = self.kills_at_once = True
 
     def assign(self, *slots: Slot) -> None:
         self.sequence += 1
@@ -60,12 +61,13 @@ class Nodes:
                     count = self.machine.crews[worker].plan.processes
                     self.begins.append(begin)
                     self.ranks[worker] = [begin.first_rank + n for n in range(count)]
-                    self.event(worker, Begun(begin.generation, tuple(range(100, 100 + count))))
+                    if self.begins_at_once:
+                        self.event(worker, Begun(begin.generation, tuple(range(100, 100 + count))))
                 case SendCrew(worker, Terminate() as order):
                     self.terminated.append((worker, order.grace_s))
                     if not self.ignores_sigterm:
                         self.end(worker, -15)
-                case KillCrew(worker):
+                case KillCrew(worker) if self.kills_at_once:
                     self.ranks.pop(worker, None)
                     self.event(worker, Gone("was killed"))
 
@@ -230,7 +232,7 @@ def test_a_worker_that_does_not_even_answer_is_killed_after_that() -> None:
     nodes.assign(A)
     nodes.ignores_sigterm = True
     nodes.assign()
-    nodes.go(60)
+    nodes.go(100)
     assert nodes.machine.crews == {}
     assert [event.slots for event in nodes.of(Released)] == [(A,)]
 
@@ -357,3 +359,109 @@ def test_an_older_assignment_changes_nothing_and_its_slots_are_given_back() -> N
     nodes.do(nodes.machine.assign((C,), 1, nodes.now))
     assert nodes.machine.group == (A,)
     assert nodes.of(Released)[-1].slots == (C,)
+
+
+def test_a_worker_that_never_starts_is_told_each_time_and_ends_the_job_after_some_tries() -> None:
+    nodes = Nodes()
+    nodes.answers = False
+    nodes.assign(A)
+    nodes.go(2 * LOCATE_S)
+    assert nodes.of(WorkerLost)[0].reason == "the worker on node n1 did not start in time and was killed"
+    nodes.go(10 * LOCATE_S)
+    (failed,) = nodes.of(JobFailed)
+    assert failed.summary.startswith("lost again and again without progress")
+    assert [event.slots for event in nodes.of(Released)] == [(A,)]
+
+
+def test_a_worker_waits_for_its_gpu_for_as_long_as_a_long_grace_lasts() -> None:
+    nodes = Nodes(rules=Rules(grace_s=3600))
+    nodes.assign(A)
+    nodes.ignores_sigterm, nodes.answers = True, False
+    nodes.assign(A, B)
+    nodes.go(3500)
+    assert nodes.of(WorkerLost) == []
+    nodes.end("w1", 0)
+    nodes.event("w2", Located("n1", 1))
+    assert nodes.of(Running)[-1].slots == (A, B)
+
+
+def test_a_worker_that_hangs_after_its_processes_were_done_costs_the_others_nothing() -> None:
+    nodes = Nodes()
+    nodes.assign(A, C)
+    first, second = nodes.worker_on("n1"), nodes.worker_on("n2")
+    nodes.event(first, Ended(0, 0))
+    nodes.go(100)
+    assert first not in nodes.machine.crews, "it was killed, as it did not go"
+    assert nodes.terminated == []
+    nodes.end(second, 0)
+    assert len(nodes.of(JobFinished)) == 1
+    assert nodes.of(WorkerLost) == []
+
+
+def test_a_program_that_may_run_once_is_not_started_again_where_a_part_of_it_may_have_begun() -> None:
+    nodes = Nodes(rules=Rules(retries_errors=False, retries_losses=False))
+    nodes.answers = False
+    nodes.assign(A, C)
+    nodes.begins_at_once = False
+    for node in ("n1", "n2"):
+        nodes.event(nodes.worker_on(node), Located(node, 1))
+    nodes.event(nodes.worker_on("n1"), Begun(1, (100,)))
+    nodes.event(nodes.worker_on("n2"), Gone("was lost with its worker"))
+    assert len(nodes.of(JobFailed)) == 1
+    nodes.go(100)
+    assert len(nodes.begins) == 2
+
+
+def test_nothing_is_due_while_a_worker_that_is_in_the_way_is_being_killed() -> None:
+    nodes = Nodes()
+    nodes.answers = False
+    nodes.assign(A)
+    nodes.kills_at_once = False
+    nodes.assign(A, B)
+    assert nodes.machine.next_deadline_s > nodes.now
+    nodes.event("w1", Gone("was killed"))
+    assert set(nodes.machine.crews) == {"w2"}
+
+
+def test_processes_that_are_killed_are_told_with_the_time_that_they_had() -> None:
+    nodes = Nodes(rules=Rules(grace_s=20))
+    nodes.assign(A, C)
+    nodes.ignores_sigterm = True
+    nodes.event(nodes.worker_on("n2"), Ended(1, 1, "ValueError: 0"))
+    nodes.go(5)
+    nodes.end("w1", -9, overdue=True)
+    (killed,) = nodes.of(Killed)
+    assert killed.what == "rank 0 went on 5 s after SIGTERM and was killed"
+
+
+def test_a_job_that_is_cancelled_while_it_saves_is_killed_soon_and_told_how_long_it_had() -> None:
+    nodes = Nodes(rules=Rules(grace_s=300))
+    nodes.assign(A)
+    nodes.ignores_sigterm = True
+    nodes.assign()
+    nodes.go(10)
+    nodes.do(nodes.machine.cancel(nodes.now))
+    nodes.go(5)
+    nodes.end("w1", -9, overdue=True)
+    assert nodes.of(Killed)[0].what == "rank 0 went on 15 s after SIGTERM and was killed"
+
+
+def test_a_worker_has_time_to_keep_outputs_after_the_last_of_its_processes() -> None:
+    nodes = Nodes(rules=Rules(grace_s=20))
+    nodes.assign(A)
+    nodes.ignores_sigterm = True
+    nodes.assign()
+    nodes.go(20 + LAST_S)
+    assert set(nodes.machine.crews) == {"w1"}
+    nodes.end("w1", 0)
+    assert nodes.machine.phase is Phase.IDLE
+
+
+def test_outputs_may_be_fetched_for_minutes_before_the_processes_begin() -> None:
+    nodes = Nodes()
+    nodes.begins_at_once = False
+    nodes.assign(A)
+    nodes.go(300)
+    nodes.event("w1", Begun(1, (100,)))
+    assert len(nodes.of(Running)) == 1
+    assert nodes.of(WorkerLost) == []
