@@ -12,7 +12,6 @@ from coadapt.executor.programs.command_processes import CommandLaunch
 from coadapt.executor.protocol.command_events import Begin, Said, Status, Terminate
 
 from tests.support.command_node import CommandNode
-from tests.support.framework_runs import OFFLINE
 
 pytest.importorskip("transformers")
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
@@ -26,7 +25,7 @@ def started(folder: Path, step_s: float) -> CommandNode:
     """Start the program as the command of a job with one GPU, with its grace time as long as it needs."""
     folder.mkdir(exist_ok=True)
     words = (sys.executable, "-u", str(SCRIPT), str(folder), str(STEPS), str(step_s))
-    node = CommandNode(CommandLaunch("a-1", words, Processes.GPU, 1, 1, env=OFFLINE, cwd=str(folder)))
+    node = CommandNode(CommandLaunch("a-1", words, Processes.GPU, 1, 1, cwd=str(folder)))
     node.processes.send(Begin(1, 0, 1, 0, 1, "127.0.0.1", 29_500))
     return node
 

@@ -18,8 +18,6 @@ from tests.support.executor_service import NAME, ToldJob
 from tests.support.framework_runs import EXAMPLES, run_plain
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]
-# Nothing is downloaded, and a run that is only timed tells nobody.
-OFFLINE = {"HF_HUB_OFFLINE": "1", "RAY_USAGE_STATS_ENABLED": "0"}
 State = dict[str, torch.Tensor]
 
 
@@ -54,7 +52,7 @@ def begin(service: Any, example: str, folder: Path) -> ToldJob:
             gpus_per_replica={"*": 1},
             service_name=NAME,
             service_namespace=NAMESPACE,
-            env=OFFLINE,
+            env={"HF_HUB_OFFLINE": "1", "RAY_USAGE_STATS_ENABLED": "0"},
         )
     )
     return job

@@ -378,7 +378,7 @@ class History:
         checkpoint = CheckpointName(10, 1, "x")
         folder.mkdir(parents=True, exist_ok=True)
         for suffix in (DATA, MANIFEST):
-            (folder / f"{checkpoint.stem}{suffix}").write_bytes(b"")
+            (folder / f"{checkpoint.stem}{suffix}").write_bytes(b"{}")
         name = f"f{len(self.world.ids) + 1}"
         spec = source.spec.model_copy(update={"name": name})
         origin = origin_of(source, spec, None, self.world.settings)
