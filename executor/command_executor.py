@@ -192,7 +192,7 @@ class CommandExecutor:
         self._report_due_s = float("inf")
         if (refused := self._refusals.take()) is not None:
             self._service.put(refused)
-        slots = self._machine.group or self._machine.slots
+        slots = self._machine.last_group  # what it says while it ends is of these, too
         if not slots:
             return
         nodes = len({slot.node_id for slot in slots})
@@ -269,6 +269,7 @@ class CommandExecutor:
             status_file=job.status_file,
             pattern=job.pattern,
             called=job.called,
+            earlier=job.starts + self._restarted,
             pace=part_of_fastest(job.pause_profile, slot.gpu_type) if slot.emulated and job.pause_profile else 1.0,
         )
         site = Site(

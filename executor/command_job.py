@@ -48,6 +48,7 @@ class CommandJob:
     report_interval_s: float = 30.0
     measurements: Measurements | None = None  # the service's last copy
     life: int = 0  # how often the job began again after it had ended
+    starts: int = 0  # of its program, before this executor was made
     service_name: str = SERVICE_NAME
     service_namespace: str = NAMESPACE
 

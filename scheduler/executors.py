@@ -281,6 +281,7 @@ def command_job(job: JobRecord, settings: Settings, packages: PackageStore) -> C
         log_dir=str(settings.log_dir(job.id)),
         batch_size=spec.training.initial_batch_size,
         total_steps=spec.progress.total_steps,
+        starts=job.starts,
         status_file=spec.progress.file or "",
         pattern=spec.progress.pattern or "",
         pause_profile=spec.emulation.profile if spec.emulation.pause else "",

@@ -187,8 +187,9 @@ def _startable(job: JobRecord | None, work: ProfileWork, nodes: NodesSnapshot) -
 
 
 def _holding(job: JobRecord) -> Holding:
-    # A job leaves at the end of a step. If it moves, it leaves only when its new processes are ready.
-    patience_s = job.spec.training.hang_timeout_s + SAVE_S
+    # A job leaves at the end of a step, and a command within its grace.
+    # One that moves leaves only when its new processes are ready.
+    patience_s = max(job.spec.training.hang_timeout_s, job.spec.grace_s) + SAVE_S
     if job.moving_since_s is not None:
         patience_s += START_S
     return Holding(

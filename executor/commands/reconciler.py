@@ -204,6 +204,11 @@ class CommandReconciler:
             return ()
         return self._group
 
+    @property
+    def last_group(self) -> tuple[Slot, ...]:
+        """Return the slots of the newest start, by rank, also after its end."""
+        return self._group
+
     # --- events ---------------------------------------------------------------------------------------------
 
     def _on_begun(self, crew: Crew, event: Begun, now: float) -> None:

@@ -54,6 +54,7 @@ class CommandLaunch:
     pattern: str = ""
     called: str = "the program"  # as sentences name it
     pace: float = 1.0
+    earlier: int = 0  # starts before those that the orders to begin count
 
 
 class CommandProcesses:
@@ -109,7 +110,8 @@ class CommandProcesses:
         if leads:
             stack.callback(sources.close)
             told = sources.open(folder, self._own_file())
-        common = common_environment(order, str(folder / "status.jsonl") if leads else "", told)
+        status_file = str(folder / "status.jsonl") if leads else ""
+        common = common_environment(order, launch.earlier, status_file, told)
         followers = []
         for local_rank in range(launch.count):
             program = self._start(order, local_rank, common, sources if leads and local_rank == 0 else None)

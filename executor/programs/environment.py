@@ -46,9 +46,14 @@ def rank_environment(
     }
 
 
-def common_environment(order: Begin, status_file: str, endpoint: Mapping[str, str]) -> dict[str, str]:
-    """Return what all processes are told: earlier starts, and where they may say how far they are."""
-    told = {RESTARTS: str(order.generation - 1), **endpoint}
+def common_environment(
+    order: Begin, earlier: int, status_file: str, endpoint: Mapping[str, str]
+) -> dict[str, str]:
+    """Return what all processes are told: earlier starts, and where they may say how far they are.
+
+    `earlier`: starts that the order does not count, as an executor was lost since.
+    """
+    told = {RESTARTS: str(earlier + order.generation - 1), **endpoint}
     return {**told, STATUS_FILE: status_file} if status_file else told
 
 

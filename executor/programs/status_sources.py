@@ -102,7 +102,7 @@ class StatusSources:
 
     def from_log(self, status: Status) -> None:
         """Take what a line of the output says, unless a better source spoke before that line was written."""
-        self.read_rest()
+        self._read()  # a file may still be given the rest of its last line
         self._take(Source.LOG, status)
 
     def read_rest(self) -> None:

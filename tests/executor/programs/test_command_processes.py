@@ -116,6 +116,29 @@ def test_a_line_of_text_in_the_file_of_progress_is_told_with_what_would_read_it(
     assert told[0] == "status: 'INFO begin' is no line of JSON; it was left out; progress.pattern would read it"
 
 
+@pytest.mark.parametrize("line", ['{"step": 1' + 400 * "0" + "}", 100_000 * "["], ids=["huge", "nested"])
+def test_no_status_keeps_the_end_of_a_program_from_being_told(line: str, tmp_path: Path) -> None:
+    (tmp_path / "line").write_text(line)
+    says = "open('log.jsonl', 'w').write(open('line').read())"
+    made = node(python(says, cwd=str(tmp_path), status_file="log.jsonl"))
+    assert made.ended() == [Ended(0, 0)]
+    assert len(made.of(Refused)) == 1
+
+
+def test_a_line_of_the_output_does_not_tear_one_that_a_file_is_still_given(tmp_path: Path) -> None:
+    begun = """import time
+file = open('log.jsonl', 'a', buffering=1)
+file.write('{"step": 3, '); file.flush()
+print('step 1', flush=True)
+time.sleep(1)
+file.write('"steps": 12}' + chr(10)); file.close()
+"""
+    made = node(python(begun, cwd=str(tmp_path), status_file="log.jsonl", pattern=r"step (?P<step>\d+)"))
+    made.ended()
+    assert made.of(Refused) == []
+    assert [status.step for status in made.of(Status)] == [1, 3]
+
+
 def test_a_torn_status_or_one_of_another_job_is_told_and_left_out(tmp_path: Path) -> None:
     lines = """open('log.jsonl', 'w').write('{"step": 3\\n{"job_id": "b-2", "step": 9}\\n{"step": 4}\\n')"""
     made = node(python(lines, cwd=str(tmp_path), status_file="log.jsonl"))

@@ -30,12 +30,13 @@ def test_one_process_per_node_is_told_how_many_torchrun_starts_and_where_all_mee
 
 
 def test_a_program_knows_how_often_it_was_started_before_and_where_it_may_say_how_far_it_is() -> None:
-    assert common_environment(SECOND, "/t/s.jsonl", {"X": "1"}) == {
+    assert common_environment(SECOND, 0, "/t/s.jsonl", {"X": "1"}) == {
         RESTARTS: "2",
         STATUS_FILE: "/t/s.jsonl",
         "X": "1",
     }
-    assert common_environment(SECOND, "", {}) == {RESTARTS: "2"}
+    assert common_environment(SECOND, 0, "", {}) == {RESTARTS: "2"}
+    assert common_environment(SECOND, 4, "", {}) == {RESTARTS: "6"}, "an executor before this one started it, too"
 
 
 def test_a_word_may_name_the_output_folder_as_a_shell_would() -> None:
