@@ -1,6 +1,7 @@
 """Train with one process per GPU, which this program starts by itself."""
 
 import os
+import socket
 
 import torch
 import torch.distributed as dist
@@ -8,8 +9,14 @@ import torch.multiprocessing as mp
 from torch.nn.parallel import DistributedDataParallel
 
 
-def train(rank, world, losses):
-    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT="29577")
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def train(rank, world, port, losses):
+    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
     dist.init_process_group("gloo", rank=rank, world_size=world)
     torch.manual_seed(0)
     model = DistributedDataParallel(torch.nn.Linear(4, 1))
@@ -26,5 +33,5 @@ def train(rank, world, losses):
 
 if __name__ == "__main__":
     found = mp.get_context("spawn").Array("d", 2)
-    mp.spawn(train, (2, found), nprocs=2)
+    mp.spawn(train, (2, free_port(), found), nprocs=2)
     print(f"final loss {sum(found) / 2:.6f}")

@@ -11,6 +11,7 @@ from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from random import Random
 
+import pytest
 from coadapt.core.cluster import Cluster, Node
 from coadapt.core.job import JobSpec, JobState, Phase, ResourceRequest
 from coadapt.core.placement import NodeShare, Placement
@@ -165,11 +166,25 @@ def histories(draw: st.DrawFn) -> list[tuple[float, Counts]]:
     return rounds
 
 
-@settings(max_examples=150, phases=[HypothesisPhase.explicit, HypothesisPhase.generate])
+UNSHRUNK = [HypothesisPhase.explicit, HypothesisPhase.generate]
+
+
+@settings(max_examples=60, phases=UNSHRUNK)
 @given(histories(), st.integers(0, 2**32 - 1))
 def test_whatever_is_late_or_out_of_order_no_gpu_is_used_twice_and_all_jobs_end_where_they_shall(
     history: Sequence[tuple[float, Counts]], seed: int
 ) -> None:
+    play(history, seed)
+
+
+@pytest.mark.slow
+@settings(max_examples=600, phases=UNSHRUNK)
+@given(histories(), st.integers(0, 2**32 - 1))
+def test_no_gpu_is_used_twice_in_many_histories(history: Sequence[tuple[float, Counts]], seed: int) -> None:
+    play(history, seed)
+
+
+def play(history: Sequence[tuple[float, Counts]], seed: int) -> None:
     live = Live(Random(seed))
     for seconds, counts in history:
         live.plan(counts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from coadapt.core.batch_plan import BatchPlan
 from coadapt.executor.protocol.job_events import JobFailed, Running
 from coadapt.executor.protocol.messages import Join, SetBatch, Stop
@@ -51,10 +52,25 @@ ACTIONS = st.one_of(
 )
 
 
+HISTORY = st.lists(ACTIONS, max_size=25), st.booleans(), st.booleans()
 # Shrinking a long history takes minutes; a failing one is printed as it is.
-@settings(max_examples=150, phases=[Phase.explicit, Phase.generate])
-@given(st.lists(ACTIONS, max_size=25), st.booleans(), st.booleans())
+UNSHRUNK = [Phase.explicit, Phase.generate]
+
+
+@settings(max_examples=60, phases=UNSHRUNK)
+@given(*HISTORY)
 def test_every_history_ends_where_the_job_should_be(actions: list, deaf: bool, hands_over: bool) -> None:
+    play(actions, deaf, hands_over)
+
+
+@pytest.mark.slow
+@settings(max_examples=600, phases=UNSHRUNK)
+@given(*HISTORY)
+def test_many_histories_end_where_the_job_should_be(actions: list, deaf: bool, hands_over: bool) -> None:
+    play(actions, deaf, hands_over)
+
+
+def play(actions: list, deaf: bool, hands_over: bool) -> None:
     """Assignments, also overtaken ones, deaths, lost nodes, hangs and errors come in any order.
 
     Then the job trains on exactly the slots that it was last assigned, and has given back all others. `World`

@@ -33,6 +33,7 @@ def assert_alike(job: Path, plain: dict[str, torch.Tensor]) -> None:
         torch.testing.assert_close(mine[name], value, rtol=1e-3, atol=3e-4)
 
 
+@pytest.mark.slow  # that of the trainer of transformers runs always
 def test_a_script_passes_the_check(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
     assert_it_passes_the_check(EXAMPLE, monkeypatch, capfd)
 

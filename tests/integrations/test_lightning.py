@@ -41,6 +41,7 @@ def assert_alike(job: Path, plain: dict[str, Any]) -> None:
     assert mine["callbacks"][stopping]["wait_count"] == plain["callbacks"][stopping]["wait_count"]
 
 
+@pytest.mark.slow  # that of the trainer of transformers runs always
 def test_a_module_passes_the_check(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
     assert_it_passes_the_check(EXAMPLE, monkeypatch, capfd)
 

@@ -20,6 +20,7 @@ def error(tmp_path_factory: pytest.TempPathFactory) -> float:
     return float(ast.literal_eval(said.splitlines()[-1])["error"])
 
 
+@pytest.mark.slow  # that of the trainer of transformers runs always
 def test_a_function_passes_the_check(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
     assert_it_passes_the_check(EXAMPLE, monkeypatch, capfd)
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from random import Random
 
+import pytest
 from coadapt.core.cluster import Cluster, Node
 from coadapt.core.job import JobSpec, ResourceRequest
 from coadapt.core.placement import NodeShare, Placement
@@ -114,8 +115,11 @@ def _devices(holding: Holding) -> dict[str, list[int]]:
     return found
 
 
-def test_no_history_gives_a_gpu_twice_or_loses_one() -> None:
-    for seed in range(10_000):
+@pytest.mark.parametrize(
+    "seeds", [range(2_500), pytest.param(range(2_500, 10_000), marks=pytest.mark.slow)], ids=len
+)
+def test_no_history_gives_a_gpu_twice_or_loses_one(seeds: range) -> None:
+    for seed in seeds:
         history = History(Random(seed))
         for _ in range(history.random.randint(1, 3)):
             history.plan()

@@ -57,7 +57,10 @@ def assert_same(found: Outcome, expected: Outcome) -> None:
     np.testing.assert_array_equal(found.contention, expected.contention)
 
 
-@pytest.mark.parametrize("policy", ["sia", "pollux", "themis", "srtf", "las", "fifo"])
+SLOW_ONE = pytest.param("pollux", marks=pytest.mark.slow)  # its searches take half a minute
+
+
+@pytest.mark.parametrize("policy", ["sia", SLOW_ONE, "themis", "srtf", "las", "fifo"])
 def test_a_run_that_stops_every_few_rounds_gives_the_same_bit_for_bit(policy: str) -> None:
     once, stopped, steps = simulation(policy).run(), simulation(policy), 0
     while stopped.step():

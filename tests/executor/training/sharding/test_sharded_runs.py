@@ -152,7 +152,13 @@ def test_what_scripts_do_beside_a_step_works_with_shards(tmp_path: Path, extra: 
 
 @pytest.mark.parametrize(
     ("optimizer", "replicas", "processes", "tensor_parallel"),
-    [("sgd", 1, 2, 1), ("sgd", 2, 2, 1), ("adam", 2, 2, 1), ("adam", 2, 2, 2), ("sgd", 1, 4, 2)],
+    [
+        ("sgd", 1, 2, 1),
+        ("sgd", 2, 2, 1),
+        pytest.param("adam", 2, 2, 1, marks=pytest.mark.slow),
+        ("adam", 2, 2, 2),
+        pytest.param("sgd", 1, 4, 2, marks=pytest.mark.slow),
+    ],
 )
 def test_the_noise_of_sharded_gradients_is_that_of_whole_ones(
     tmp_path: Path, optimizer: str, replicas: int, processes: int, tensor_parallel: int
