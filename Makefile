@@ -12,9 +12,9 @@ export PYTHONDONTWRITEBYTECODE :=
 demo: setup  ## six real jobs on an emulated cluster of three GPU types
 	$(BIN)/python -m examples.demo
 
-test: check  ## everything but the tests marked slow; those that start a cluster have the machine to themselves
+test: check  ## everything but the tests marked slow; those that start a cluster come last, two at a time
 	$(BIN)/python -m pytest -m "not slow and not live" --numprocesses 3 --dist loadfile --no-loadscope-reorder
-	$(BIN)/python -m pytest -m "live and not slow"
+	$(BIN)/python -m pytest -m "live and not slow" --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
 check: setup  ## lint and types
 	$(BIN)/ruff check .
