@@ -49,12 +49,16 @@ def keep(folder: Path, kept: Path, tell: Callable[[str], None]) -> None:
         tell(sentence)
     if too_much:
         tell(
-            f"{shown('/'.join(too_much[0]))} and {len(too_much) - 1} more files of the working folder are not "
-            f"kept, beyond {MOST_BYTES >> 30} GiB or {MOST_FILES} files; write them to $COADAPT_OUTPUT_DIR"
+            f"{len(too_much)} files of the working folder are not kept, such as {shown('/'.join(too_much[0]))}; "
+            f"at most {MOST_BYTES >> 30} GiB and {MOST_FILES} files are, so write more to $COADAPT_OUTPUT_DIR"
         )
     if names:
-        files = "1 file" if len(names) == 1 else f"{len(names)} files"
-        tell(f"{files} ({size / 2**20:.1f} MiB) that the program wrote into its working folder: outputs, {KEPT}/")
+        files = (
+            "1 file of its working folder is"
+            if len(names) == 1
+            else f"{len(names)} files of its working folder are"
+        )
+        tell(f"{files} kept among the outputs, in {KEPT}/")
 
 
 def put_back(kept: Path, folder: Path) -> None:

@@ -32,7 +32,7 @@ class Pace(TrainerCallback):
         self._step_s = step_s
 
     def on_step_end(self, args, state, control, **kwargs) -> None:
-        time.sleep(self._step_s)
+        time.sleep(self._step_s)  # so that it is stopped in the midst of its steps
         print("step", state.global_step, flush=True)
 
 

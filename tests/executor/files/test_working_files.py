@@ -51,7 +51,7 @@ def test_what_is_new_or_changed_is_kept_and_nothing_of_what_was_submitted(job: J
     (folder / "empty").mkdir()
     place.keep()
     assert job.files() == {"results/deep/loss.csv": "1,2", "settings.py": "lr = 2"}
-    assert job.said == ["2 files (0.0 MiB) that the program wrote into its working folder: outputs, working_dir/"]
+    assert job.said == ["2 files of its working folder are kept among the outputs, in working_dir/"]
 
 
 def test_a_program_that_writes_nothing_there_is_told_nothing(job: Job) -> None:
@@ -106,4 +106,4 @@ def test_what_is_too_much_is_not_kept_and_told(job: Job, monkeypatch: pytest.Mon
         (folder / name).write_text(name)
     place.keep()
     assert job.files() == {"a": "a", "b": "b"}
-    assert job.said[0].startswith("c and 1 more files of the working folder are not kept")
+    assert job.said[0].startswith("2 files of the working folder are not kept, such as c; at most 10 GiB")

@@ -126,14 +126,17 @@ def test_no_status_keeps_the_end_of_a_program_from_being_told(line: str, tmp_pat
 
 
 def test_a_line_of_the_output_does_not_tear_one_that_a_file_is_still_given(tmp_path: Path) -> None:
-    begun = """import time
+    begun = """import os, time
 file = open('log.jsonl', 'a', buffering=1)
 file.write('{"step": 3, '); file.flush()
 print('step 1', flush=True)
-time.sleep(1)
+while not os.path.exists('heard'):
+    time.sleep(0.01)
 file.write('"steps": 12}' + chr(10)); file.close()
 """
     made = node(python(begun, cwd=str(tmp_path), status_file="log.jsonl", pattern=r"step (?P<step>\d+)"))
+    made.until(lambda event: isinstance(event, Status))
+    (tmp_path / "heard").touch()
     made.ended()
     assert made.of(Refused) == []
     assert [status.step for status in made.of(Status)] == [1, 3]

@@ -87,7 +87,7 @@ def test_a_program_with_a_pace_and_all_that_it_starts_run_for_a_part_of_the_time
 
 def test_a_program_with_a_pace_is_told_to_end_also_while_it_is_stopped() -> None:
     save = "import signal, sys, time\nsignal.signal(15, lambda *a: (print('saved', flush=True), sys.exit(3)))\n"
-    save += "print('begun\\n', end='', flush=True)\ntime.sleep(60)"
+    save += "print('begun\\n', end='', flush=True)\nsignal.pause()"
     program, said, spoke = started(sys.executable, "-c", save, pace=0.05)
     spoke.wait(20)
     program.terminate(20)

@@ -31,7 +31,7 @@ taken, made = [0], []
 register_optimizer_step_post_hook(lambda *_: made.append(taken[0]))
 for step in coadapt.steps({STEPS}):
     while not os.path.exists(sys.argv[2]):  # until it is told of a larger batch
-        time.sleep(0.03)  # longer than between two reports
+        time.sleep(0.03)  # of a poll; longer than between two reports, which the test waits for
         if len(made) < 9:
             break
     for _ in range({ACCUMULATION}):
