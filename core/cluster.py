@@ -21,6 +21,12 @@ class Node:
     memory_gib: float = 0.0
     emulated: bool = False  # paced on CPU; labelled so wherever it is shown
     pool: str = ""  # the set of nodes it belongs to; "": nodes without a pool
+    machine: str = ""  # a name that survives a reboot, which `id` may not; "": `id` does
+
+    @property
+    def machine_name(self) -> str:
+        """Return the name that survives a reboot."""
+        return self.machine or self.id
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,6 +15,7 @@ class ExpectedSource(StrEnum):
 
     MEASURED_SPEED = "measured_speed"  # work left over the speed that the job's models give
     EARLIER_RUNS = "earlier_runs"  # what earlier runs of the same script took
+    HISTORY = "history"  # what jobs like it took: of the same owner, name or size
     TRACE = "trace"  # the trace of a simulation tells the true length
     ASSUMED = "assumed"  # what such work usually takes, as a profile run
     UNKNOWN = "unknown"  # nobody can tell
@@ -23,6 +24,7 @@ class ExpectedSource(StrEnum):
 _FROM = {
     ExpectedSource.MEASURED_SPEED: "from measured speed",
     ExpectedSource.EARLIER_RUNS: "from earlier runs",
+    ExpectedSource.HISTORY: "from jobs like it",
     ExpectedSource.TRACE: "told by the trace",
     ExpectedSource.ASSUMED: "as such work usually takes",
 }
@@ -32,6 +34,8 @@ _FROM = {
 class Expected:
     """Seconds a job still needs on the GPUs it asks for; `low_s` to `high_s` is a band of 80 %.
 
+    basis: what the figure goes by, in words, as "41 earlier jobs of this name"; "": its source says enough.
+
     Raises:
         ValueError: for NaN, for less than 0, for a mean outside of the band, and for infinity where it is known.
     """
@@ -40,6 +44,7 @@ class Expected:
     low_s: float
     high_s: float
     source: ExpectedSource
+    basis: str = ""
 
     def __post_init__(self) -> None:
         if 0 <= self.low_s <= self.mean_s <= self.high_s < math.inf:
@@ -69,11 +74,12 @@ class Expected:
         """Return it for a person, as "about 12 min left (9 to 15), from measured speed"."""
         if not self.known:
             return "nobody knows how long it still needs"
+        by = f"by {self.basis}" if self.basis else _FROM[self.source]
         size, unit = next((one for one in _UNITS if self.mean_s >= 2 * one[0]), _UNITS[-1])
         mean, low, high = (_number(value / size) for value in (self.mean_s, self.low_s, self.high_s))
         if self.low_s == self.high_s:
-            return f"{mean} {unit} left, {_FROM[self.source]}"
-        return f"about {mean} {unit} left ({low} to {high}), {_FROM[self.source]}"
+            return f"{mean} {unit} left, {by}"
+        return f"about {mean} {unit} left ({low} to {high}), {by}"
 
 
 UNKNOWN = Expected(math.inf, 0.0, math.inf, ExpectedSource.UNKNOWN)

@@ -13,7 +13,7 @@ from typing import Protocol
 
 import numpy as np
 
-from ...core.cluster import Cluster
+from ...core.cluster import Cluster, Node
 from ...core.decisions import Decision, Placed, Waiting, WaitReason
 from ...core.expected import UNKNOWN, Expected
 from ...core.job import JobSpec
@@ -103,13 +103,15 @@ class JobColumns:
 class Round:
     """What a policy decides on: the cluster, and the jobs in submission order. `now` and `length` are seconds.
 
-    `jobs` may build its views when they are read. It then has `columns` of its own.
+    `jobs` may build its views when they are read. It then has `columns` of its own. `asleep`: nodes that are
+    powered off or on their way back. No job can be placed there now, and jobs may wait for them.
     """
 
     now: float
     length: float
     cluster: Cluster
     jobs: Sequence[JobView]
+    asleep: tuple[Node, ...] = ()
 
     @cached_property
     def columns(self) -> JobColumns:

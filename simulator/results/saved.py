@@ -20,16 +20,19 @@ import numpy as np
 from ...core.cluster import Cluster, Node
 from ...core.training_config import Adaptivity
 from ..engine.outcome import AllocationChange, Outcome
+from ..traces.final_state import FinalState
 from ..traces.tables import Floats
 from ..traces.workload import Workload
 from .metrics import figures
 
-FORMAT, VERSION = "coadapt-run", 2
+FORMAT, VERSION = "coadapt-run", 3
 DESCRIPTION, COLUMNS = "run.json", "columns.npz"
 
 _JOBS = ("started_s", "finished_s", "held_s", "attained_gpu_s", "restarts", "preemptions", "failures")
-_TEXTS = ("ids", "applications", "virtual_clusters", "users", "adaptivity")
-_WORKLOAD = ("submit_s", "gpus", "duration_s", "batch_size", "ready_after_s", "max_gpus", "steps", "preemptible")
+_TEXTS = ("ids", "applications", "virtual_clusters", "users", "adaptivity", "names", "states")
+_WORKLOAD = (
+    "submit_s", "gpus", "duration_s", "batch_size", "ready_after_s", "max_gpus", "steps", "preemptible", "cpus",
+)  # fmt: skip
 _NUMBERS = (*_WORKLOAD, *_JOBS, "rho", "work_gpu_s")
 
 
@@ -76,6 +79,7 @@ def save(run: SavedRun, folder: Path) -> None:
         "about": dict(run.about),
         "conditions": dict(run.conditions),
         "figures": {k: v if np.isfinite(v) else None for k, v in run.figures().items()},
+        "began_s": workload.began_s,
         "nodes": _nodes(outcome.cluster),
         "parts": None if outcome.parts is None else {k: _nodes(v) for k, v in outcome.parts.items()},
         "columns_sha256": hashlib.sha256(packed.getvalue()).hexdigest(),
@@ -160,10 +164,13 @@ def _outcome(about: Mapping[str, Any], columns: Mapping[str, np.ndarray]) -> Out
         raise ValueError("column holding_job names a job that is not there")
     texts: dict[str, Any] = {name: tuple(columns[f"job_{name}"].tolist()) for name in _TEXTS}
     texts["adaptivity"] = tuple(Adaptivity(name) for name in texts["adaptivity"])
+    texts["states"] = tuple(FinalState(name) if name else None for name in texts["states"])
     rest: dict[str, Any] = {name: columns[f"job_{name}"] for name in _WORKLOAD}
     parts = about["parts"]
     return Outcome(
-        workload=Workload(**texts, **rest, models=(None,) * count, profiles=((),) * count),
+        workload=Workload(
+            **texts, **rest, models=(None,) * count, profiles=((),) * count, began_s=float(about["began_s"])
+        ),
         cluster=_cluster(about["nodes"]),
         policy_s=columns["policy_s"],
         contention=columns["contention"].reshape(-1, 2),
@@ -182,7 +189,7 @@ def _cluster(rows: list[list[Any]]) -> Cluster:
 
 
 def _text(values: Any) -> np.ndarray:
-    return np.array([str(value) for value in values], dtype=np.str_)
+    return np.array(["" if value is None else str(value) for value in values], dtype=np.str_)
 
 
 def _write(path: Path, data: bytes) -> None:

@@ -174,7 +174,7 @@ def numbers(path: Path, rows: Iterable[Row], name: str, least: float = -math.inf
 
 
 def instants(path: Path, rows: Iterable[Row], name: str) -> Floats:
-    """Return (rows,) one column of `YYYY-MM-DD HH:MM:SS` as seconds since one midnight.
+    """Return (rows,) one column of `YYYY-MM-DD HH:MM:SS` as seconds since 1970 by the same clock.
 
     Raise ValueError, with line and value, for what is no time.
     """
@@ -184,7 +184,7 @@ def instants(path: Path, rows: Iterable[Row], name: str) -> Floats:
             moment = datetime.fromisoformat(row[name])
             if moment.tzinfo is not None:
                 moment = moment.astimezone(UTC).replace(tzinfo=None)
-            values.append((moment - datetime(2000, 1, 1)).total_seconds())
+            values.append((moment - datetime(1970, 1, 1)).total_seconds())
         except (ValueError, TypeError, OverflowError):
             raise ValueError(
                 f"{path}: line {row.line}: {name} {row[name]!r} is no time like 2020-09-01 00:00:03"

@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from pydantic import ConfigDict
 
 from ...core.training_config import Adaptivity
+from .final_state import FinalState
 from .recorded import RecordedModel, RecordedProfile
-from .tables import Floats
+from .tables import DAY_S, Floats
 
 Ints = NDArray[np.int64]
 
@@ -28,6 +29,8 @@ class TraceJob:
     `gpus`, `batch_size`: what schedulers that cannot choose give it ("TunedJobs").
     `model`: the job's own measured model, which replaces an application.
     `steps`: optimizer steps that it trains; 0: as many as its application takes.
+    `name`: what its user called it. `cpus`: of all its GPUs together; 0: not known.
+    `state`: how it ended, which nobody knows before.
     """
 
     __pydantic_config__ = ConfigDict(extra="forbid")
@@ -47,6 +50,9 @@ class TraceJob:
     steps: int = 0
     preemptible: bool = True  # False: once it has GPUs it keeps them to its end
     profiles: tuple[RecordedProfile, ...] = ()  # its profile runs on a live cluster
+    name: str = ""
+    cpus: float = 0.0
+    state: FinalState | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,10 +74,13 @@ class Workload:
     models: tuple[RecordedModel | None, ...]
     preemptible: NDArray[np.bool_]
     profiles: tuple[tuple[RecordedProfile, ...], ...]
-    clock_s: float = 0.0  # seconds since midnight at second 0 of the trace
+    names: tuple[str, ...]
+    cpus: Floats  # of all GPUs of a job together; 0: not known
+    states: tuple[FinalState | None, ...]
+    began_s: float = 0.0  # seconds since 1970 at second 0 of the trace, by the clock of its cluster
 
     @classmethod
-    def of(cls, jobs: Iterable[TraceJob], clock_s: float = 0.0) -> Workload:
+    def of(cls, jobs: Iterable[TraceJob], began_s: float = 0.0) -> Workload:
         """Return jobs as columns. Warn if they are not sorted by time.
 
         Raise ValueError, in one sentence with id, field and value, for a job that cannot be.
@@ -107,11 +116,19 @@ class Workload:
             models=tuple(row.model for row in rows),
             preemptible=np.array([row.preemptible for row in rows], np.bool_),
             profiles=tuple(row.profiles for row in rows),
-            clock_s=clock_s,
+            names=tuple(row.name for row in rows),
+            cpus=np.array([row.cpus for row in rows], float),
+            states=tuple(row.state for row in rows),
+            began_s=began_s,
         )
 
     def __len__(self) -> int:
         return len(self.ids)
+
+    @property
+    def clock_s(self) -> float:
+        """Seconds since midnight at second 0 of the trace."""
+        return self.began_s % DAY_S
 
     def tuned(self) -> Workload:
         """Return the workload with rigid jobs, which keep the GPUs and batch size they ask for ("TunedJobs")."""
@@ -154,6 +171,7 @@ _RANGES: dict[str, tuple[float, float, str]] = {
     "max_gpus": (1, MOST_GPUS, ""),
     "batch_size": (0, MOST_COUNT, ""),
     "steps": (0, MOST_COUNT, ""),
+    "cpus": (0, MOST_GPUS, ""),
 }
 
 

@@ -39,6 +39,7 @@ ROOMS: dict[str, set[str]] = {
         "executor/usage",
     },
     "integrations": {"core", "client", "executor/training"},
+    "scheduler/services": {"estimators", "policies"},
     "scheduler": {"core", "estimators", "policies", "executor"},
     "simulator": {"core", "estimators", "optimizer", "policies"},
     "client": {"core"},

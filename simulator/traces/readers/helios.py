@@ -1,10 +1,16 @@
-"""Helios cluster logs (Hu et al., SC'21): CSV with job_id, user, vc, gpu_num, submit_time, duration."""
+"""Helios cluster logs (Hu et al., SC'21): CSV with job_id, vc, gpu_num, submit_time, duration.
+
+Columns that are there or not: user, cpu_num, state, jobname.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from ..tables import DAY_S, instants, named, numbers, read_rows
+import numpy as np
+
+from ..final_state import final_state
+from ..tables import instants, named, numbers, read_rows
 from ..workload import TraceJob, Workload
 from .whole_gpus import with_gpus
 
@@ -13,18 +19,21 @@ def read(path: Path) -> Workload:
     """Read a trace; submit times count from the first job. Raise ValueError, with line and value, for bad
     input.
     """
-    rows = read_rows(path, ("job_id", "vc", "gpu_num", "submit_time", "duration"), ("user",))
+    known = ("user", "cpu_num", "state", "jobname")
+    rows = read_rows(path, ("job_id", "vc", "gpu_num", "submit_time", "duration"), known)
     named(path, rows, "job_id")
     rows = with_gpus(path, rows, "gpu_num")
     submitted = instants(path, rows, "submit_time")
     gpus = numbers(path, rows, "gpu_num", least=1, whole=True)
     durations = numbers(path, rows, "duration", least=0)
+    cpus = numbers(path, rows, "cpu_num", least=0) if "cpu_num" in rows[0] else np.zeros(len(rows))
     start = submitted.min()
     jobs = (
         TraceJob(
             id=row["job_id"], submit_s=float(submit - start), gpus=int(gpu), duration_s=float(duration),
-            virtual_cluster=row["vc"], user=row.get("user") or "",
+            virtual_cluster=row["vc"], user=row.get("user") or "", name=row.get("jobname") or "", cpus=float(cpu),
+            state=final_state(row.get("state") or ""),
         )
-        for row, submit, gpu, duration in zip(rows, submitted, gpus, durations, strict=True)
+        for row, submit, gpu, cpu, duration in zip(rows, submitted, gpus, cpus, durations, strict=True)
     )  # fmt: skip
-    return Workload.of(jobs, clock_s=float(start % DAY_S))
+    return Workload.of(jobs, began_s=float(start))

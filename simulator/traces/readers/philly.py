@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ..tables import DAY_S, instants, numbers, read_rows
+from ..tables import instants, numbers, read_rows
 from ..workload import TraceJob, Workload
 from .whole_gpus import with_gpus
 
@@ -27,4 +27,4 @@ def read(path: Path) -> Workload:
         )
         for i in order
     )  # fmt: skip
-    return Workload.of(jobs, clock_s=float(start % DAY_S))
+    return Workload.of(jobs, began_s=float(start))

@@ -9,12 +9,12 @@ from coadapt.simulator.traces.cluster_file import cluster_of
 from coadapt.simulator.traces.workload import TraceJob, Workload
 
 
-def run(policy: str, cluster: str, *jobs: TraceJob, clock_s: float = 0.0) -> Outcome:
-    return lucid.engine(policy, Workload.of(jobs, clock_s), cluster_of(cluster)).run()
+def run(policy: str, cluster: str, *jobs: TraceJob, began_s: float = 0.0) -> Outcome:
+    return lucid.engine(policy, Workload.of(jobs, began_s), cluster_of(cluster)).run()
 
 
 def test_tiresias_is_asked_at_full_minutes_of_the_clock_and_its_jobs_end_a_second_late() -> None:
-    outcome = run("las", "1x v100:1", TraceJob("a", 0.0, 1, 100.0), TraceJob("b", 57.5, 1, 10.0), clock_s=3.0)
+    outcome = run("las", "1x v100:1", TraceJob("a", 0.0, 1, 100.0), TraceJob("b", 57.5, 1, 10.0), began_s=3.0)
     assert outcome.started_s.tolist() == [57.0, 177.0]
     assert outcome.finished_s.tolist() == [57.0 + 101, 177.0 + 11]
 

@@ -1,0 +1,1 @@
+"""Services learn from what has been and advise rounds. They act on nothing."""
