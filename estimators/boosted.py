@@ -1,0 +1,82 @@
+"""Gradient-boosted trees: one thin layer over LightGBM, whose text form stands in our JSON. Pure.
+
+A fit depends on its rows, its settings and its seed alone: one thread, and LightGBM's deterministic mode.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import lightgbm
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+# Settings that a caller may not change: they make a fit repeatable, and quiet.
+_ALWAYS: Mapping[str, Any] = {
+    "verbosity": -1, "num_threads": 1, "deterministic": True, "force_row_wise": True,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Trees:
+    """A fitted ensemble, as LightGBM's text.
+
+    Raises:
+        ValueError: for a text that LightGBM did not write; when it is first used.
+    """
+
+    text: str
+
+    @cached_property
+    def _booster(self) -> lightgbm.Booster:
+        try:
+            return lightgbm.Booster(model_str=self.text)
+        except lightgbm.basic.LightGBMError as error:
+            raise ValueError(f"trees: are no LightGBM model: {error}") from None
+
+    def checked(self, features: int) -> Trees:
+        """Return it. Raise ValueError, in one sentence, if it is torn or of another number of features."""
+        if not isinstance(self.text, str) or not self.text.startswith("tree\n"):
+            raise ValueError("trees: are no LightGBM model")
+        if (has := self._booster.num_feature()) != features:
+            raise ValueError(f"trees: have {has} features, and {features} are accepted")
+        return self
+
+    def predict(self, rows: Floats) -> Floats:
+        """Return (rows,) predictions; `rows`: (rows, features), nan where a feature is not known."""
+        return np.asarray(self._booster.predict(rows, num_threads=1), float)
+
+
+def fit(
+    rows: Floats,
+    target: Floats,
+    *,
+    settings: Mapping[str, Any],
+    trees: int,
+    seed: int,
+    categorical: Sequence[int] = (),
+    weights: Floats | None = None,
+) -> Trees:
+    """Fit `trees` trees.
+
+    Args:
+        rows: (rows, features), nan where a feature is not known.
+        target: (rows,).
+        settings: of LightGBM, as `objective` and `num_leaves`.
+        categorical: positions of features that are codes, whole numbers from 0.
+        weights: (rows,) of the rows; None: all alike.
+
+    Raises:
+        ValueError: for no rows, and for a target with NaN or infinity.
+    """
+    if not len(rows) or not np.isfinite(target).all():
+        raise ValueError(f"trees: {len(rows)} rows with a target are too few, or a target is not finite")
+    data = lightgbm.Dataset(
+        rows, target, weight=weights, categorical_feature=list(categorical), free_raw_data=True
+    )  # fmt: skip
+    booster = lightgbm.train({**settings, **_ALWAYS, "seed": seed}, data, num_boost_round=trees)
+    return Trees(booster.model_to_string())
