@@ -5,6 +5,7 @@ A fit depends on its rows, its settings and its seed alone: one thread, and Ligh
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
+lightgbm.register_logger(logging.getLogger(__name__))  # what it has to say stands in the errors that it raises
 # Settings that a caller may not change: they make a fit repeatable, and quiet.
 _ALWAYS: Mapping[str, Any] = {
     "verbosity": -1, "num_threads": 1, "deterministic": True, "force_row_wise": True,
