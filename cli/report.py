@@ -8,6 +8,7 @@ from pathlib import Path
 from ..simulator.results import pictures
 from ..simulator.results.page import page
 from ..simulator.results.saved import SavedRun, find, load
+from .pages import write_page
 
 
 def write(runs: Sequence[Path], out: Path, top: int) -> list[Path]:
@@ -22,19 +23,7 @@ def write(runs: Sequence[Path], out: Path, top: int) -> list[Path]:
     drawn = _draw(groups, top)
     shown = [(heading, seen, png) for heading, seen, _, png in drawn]
     text = page(f"Simulated: {', '.join(groups)}"[:120], groups, shown)
-    written = [out]
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        beside = out.with_suffix("")
-        beside = beside if beside != out else out.with_name(f"{out.name}-pictures")
-        beside.mkdir(exist_ok=True)
-        for _, _, name, png in drawn:
-            (beside / name).write_bytes(png)
-            written.append(beside / name)
-        out.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise ValueError(f"--out: {out} cannot be written: {error.strerror or error}") from None
-    return written
+    return write_page(out, text, {name: png for _, _, name, png in drawn})
 
 
 def grouped(runs: Sequence[SavedRun]) -> dict[str, list[SavedRun]]:

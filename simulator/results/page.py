@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Mapping, Sequence
 from html import escape
 
 import numpy as np
 
+from .html import document, number, picture
 from .metrics import MEANING, gpu_hours_by_application, spread
 from .saved import SavedRun
-
-_STYLE = """
-body { font: 15px/1.45 system-ui, sans-serif; max-width: 1150px; margin: 2em auto; padding: 0 1em; color: #222 }
-table { border-collapse: collapse; margin: 1em 0 } td, th { padding: .25em .8em; text-align: right }
-td:first-child, th:first-child { text-align: left } tr { border-bottom: 1px solid #e4e4e4 }
-th { border-bottom: 2px solid #888 } .better { color: #00704f } .worse { color: #b0440a }
-small { color: #666 } img { max-width: 100% } h2 { margin-top: 2em } code { background: #f3f3f3 }
-"""
 
 
 def page(
@@ -30,18 +22,11 @@ def page(
     `groups`: runs by label; others are compared with the first.
     `pictures`: heading, description, PNG.
     """
-    body = [f"<h1>{escape(title)}</h1>", _about(groups), "<h2>Figures</h2>", metrics_table(groups)]
+    body = [_about(groups), "<h2>Figures</h2>", metrics_table(groups)]
     for heading, seen, png in pictures:
-        data = base64.b64encode(png).decode()
-        body.append(
-            f"<h2>{escape(heading)}</h2><p>{escape(seen)}</p>"
-            f'<img alt="{escape(heading)}" src="data:image/png;base64,{data}">'
-        )
+        body.append(f"<h2>{escape(heading)}</h2><p>{escape(seen)}</p>{picture(heading, png)}")
     body += ["<h2>GPU-hours by application and GPU type</h2>", hours_table(groups)]
-    return (
-        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
-        f"<style>{_STYLE}</style></head>\n<body>\n" + "\n".join(body) + "\n</body></html>\n"
-    )
+    return document(title, body)
 
 
 def metrics_table(groups: Mapping[str, Sequence[SavedRun]]) -> str:
@@ -54,9 +39,9 @@ def metrics_table(groups: Mapping[str, Sequence[SavedRun]]) -> str:
         cells = []
         for label, figures in found.items():
             mean, deviation = figures[name]
-            several = f" <small>± {_number(deviation)}</small>" if len(groups[label]) > 1 else ""
+            several = f" <small>± {number(deviation)}</small>" if len(groups[label]) > 1 else ""
             apart = "" if figures is first else _difference(mean, first[name][0], less_is_better)
-            cells.append(f"<td>{_number(mean)}{several}{apart}</td>")
+            cells.append(f"<td>{number(mean)}{several}{apart}</td>")
         rows.append(f"<tr><td>{escape(meaning)}</td>{''.join(cells)}</tr>")
     return f"<table><tr><th></th>{head}</tr>{''.join(rows)}</table>"
 
@@ -70,7 +55,7 @@ def hours_table(groups: Mapping[str, Sequence[SavedRun]]) -> str:
         each = [gpu_hours_by_application(run.outcome) for run in runs]
         for name in sorted({name for hours in each for name in hours}):
             means = [np.mean([hours.get(name, {}).get(t, 0.0) for hours in each]) for t in types]
-            cells = "".join(f"<td>{_number(float(mean))}</td>" for mean in [*means, sum(means)])
+            cells = "".join(f"<td>{number(float(mean))}</td>" for mean in [*means, sum(means)])
             what = escape(name or "jobs of given length")
             rows.append(f"<tr><td>{escape(label)}</td><td>{what}</td>{cells}</tr>")
     return f"<table><tr><th>run</th><th>application</th>{head}<th>all</th></tr>{''.join(rows)}</table>"
@@ -86,10 +71,6 @@ def _about(groups: Mapping[str, Sequence[SavedRun]]) -> str:
             f"<tr><td>{escape(label)}</td><td>{escape(listed)}</td><td>{escape('; '.join(clusters))}</td></tr>"
         )
     return f"<table><tr><th>run</th><th>traces</th><th>cluster</th></tr>{''.join(rows)}</table>"
-
-
-def _number(value: float) -> str:
-    return "-" if not np.isfinite(value) else f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
 
 
 def _difference(value: float, against: float, less_is_better: bool | None) -> str:

@@ -39,5 +39,5 @@ def test_without_matplotlib_a_picture_says_how_to_get_it(
     for name in [name for name in sys.modules if name.split(".")[0] == "matplotlib"]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(ValueError, match=r"a report needs matplotlib; `pip install 'coadapt\[report\]'`"):
+    with pytest.raises(ValueError, match=r"pictures need matplotlib; `pip install 'coadapt\[report\]'`"):
         draw(RUN)
