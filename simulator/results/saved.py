@@ -25,13 +25,14 @@ from ..traces.tables import Floats
 from ..traces.workload import Workload
 from .metrics import figures
 
-FORMAT, VERSION = "coadapt-run", 3
+FORMAT, VERSION = "coadapt-run", 4
 DESCRIPTION, COLUMNS = "run.json", "columns.npz"
 
 _JOBS = ("started_s", "finished_s", "held_s", "attained_gpu_s", "restarts", "preemptions", "failures")
 _TEXTS = ("ids", "applications", "virtual_clusters", "users", "adaptivity", "names", "states")
 _WORKLOAD = (
     "submit_s", "gpus", "duration_s", "batch_size", "ready_after_s", "max_gpus", "steps", "preemptible", "cpus",
+    "waited_s",
 )  # fmt: skip
 _NUMBERS = (*_WORKLOAD, *_JOBS, "rho", "work_gpu_s")
 

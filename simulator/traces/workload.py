@@ -30,7 +30,7 @@ class TraceJob:
     `model`: the job's own measured model, which replaces an application.
     `steps`: optimizer steps that it trains; 0: as many as its application takes.
     `name`: what its user called it. `cpus`: of all its GPUs together; 0: not known.
-    `state`: how it ended, which nobody knows before.
+    `state`: how it ended, which nobody knows before. `waited_s`: how long it waited for its GPUs where it ran.
     """
 
     __pydantic_config__ = ConfigDict(extra="forbid")
@@ -53,6 +53,7 @@ class TraceJob:
     name: str = ""
     cpus: float = 0.0
     state: FinalState | None = None
+    waited_s: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,6 +78,7 @@ class Workload:
     names: tuple[str, ...]
     cpus: Floats  # of all GPUs of a job together; 0: not known
     states: tuple[FinalState | None, ...]
+    waited_s: Floats  # from submission to the first GPUs, where it ran; nan: not known
     began_s: float = 0.0  # seconds since 1970 at second 0 of the trace, by the clock of its cluster
 
     @classmethod
@@ -104,7 +106,7 @@ class Workload:
             ids=tuple(row.id for row in rows),
             submit_s=submit_s[order],
             gpus=np.array([row.gpus for row in rows], np.int64),
-            duration_s=np.array([np.nan if row.duration_s is None else row.duration_s for row in rows], float),
+            duration_s=_known([row.duration_s for row in rows]),
             applications=tuple(row.application for row in rows),
             batch_size=np.array([row.batch_size for row in rows], np.int64),
             steps=np.array([row.steps for row in rows], np.int64),
@@ -119,6 +121,7 @@ class Workload:
             names=tuple(row.name for row in rows),
             cpus=np.array([row.cpus for row in rows], float),
             states=tuple(row.state for row in rows),
+            waited_s=_known([row.waited_s for row in rows]),
             began_s=began_s,
         )
 
@@ -172,7 +175,12 @@ _RANGES: dict[str, tuple[float, float, str]] = {
     "batch_size": (0, MOST_COUNT, ""),
     "steps": (0, MOST_COUNT, ""),
     "cpus": (0, MOST_GPUS, ""),
+    "waited_s": (0, MOST_S, " s"),
 }
+
+
+def _known(values: Sequence[float | None]) -> Floats:
+    return np.array([np.nan if value is None else value for value in values], float)
 
 
 def _check(job: TraceJob) -> None:

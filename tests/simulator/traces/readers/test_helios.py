@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from pathlib import Path
 
+import numpy as np
 import pytest
 from coadapt.simulator.traces.final_state import FinalState
 from coadapt.simulator.traces.readers import helios
@@ -36,6 +37,16 @@ def test_cpus_final_states_and_names_are_kept_where_a_log_has_them(tmp_path: Pat
     named = HELIOS.replace("duration\n", "duration,jobname\n").replace(",97\n", ",97,train_r50\n")
     named = named.replace("60.0", "60").replace(":03,0\n", ":03,0,eval\n")
     assert helios.read(written(tmp_path, named)).names == ("train_r50", "eval")
+
+
+def test_waits_are_kept_where_a_log_has_them_and_unknown_elsewhere(tmp_path: Path) -> None:
+    assert np.isnan(helios.read(written(tmp_path, HELIOS)).waited_s).all()
+    with_waits = (
+        HELIOS.replace("duration\n", "duration,queue\n").replace(",97\n", ",97,5\n").replace(",0\n", ",0,60.5\n")
+    )
+    assert helios.read(written(tmp_path, with_waits)).waited_s.tolist() == [5.0, 60.5]
+    with pytest.raises(ValueError, match="line 3: queue -1 is not accepted, must be a number of at least 0"):
+        helios.read(written(tmp_path, with_waits.replace("60.5", "-1")))
 
 
 def test_time_outs_and_lost_nodes_count_as_failures() -> None:
