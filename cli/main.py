@@ -804,6 +804,52 @@ def report(
 
 
 @app.command()
+def study(
+    trace: Annotated[
+        Path, typer.Argument(metavar="TRACE", help="A trace, as for `coadapt simulate`, or a saved run.")
+    ],
+    format: Annotated[
+        str | None, typer.Option(help="The trace's format, if its header does not tell; an unknown one lists all.")
+    ] = None,
+    cluster: Annotated[
+        str | None,
+        typer.Option(help='The nodes of the trace, such as "6x t4:4, 2x a100:8", or a YAML or CSV file.'),
+    ] = None,
+    began: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help='When second 0 of a trace without dates was: "2020-03-18 03:59:08".'),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="The page, by default study.html; its pictures are written beside it too."),
+    ] = None,
+    no_page: Annotated[bool, typer.Option("--no-page", help="Write no page; needs no matplotlib.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Say what a trace tells of its jobs, users and cluster, and which implications of Helios hold there."""
+    from . import study as studying
+    from .options import by_option
+
+    if no_page and out is not None:
+        raise typer.BadParameter("--out names a page; give it without --no-page")
+    try:
+        found = studying.studied(trace, format, cluster, began)
+        written = [] if no_page else studying.write(found, out or Path("study.html"))
+    except ValueError as error:
+        # The trace is an argument here, so its errors keep the name of the field.
+        message = str(error)
+        raise typer.BadParameter(message if message.startswith("trace:") else by_option(message)) from None
+    if as_json:
+        from ..simulator.study.as_json import as_json as plain
+
+        _print(plain(found), True)
+    else:
+        _print(studying.answer(found), False)
+        if written:
+            print(f"\nthe page: {written[0]}")
+
+
+@app.command()
 def sweep(
     file: Annotated[Path, typer.Argument(metavar="FILE.yaml", help="Policies, traces, clusters and seeds.")],
     out: Annotated[Path, typer.Option(help="Folder of the runs; those that are there are not run again.")] = Path(

@@ -6,6 +6,7 @@ import re
 
 # The option of each field that errors name.
 OPTIONS = {
+    "began": "--began",
     "cluster": "--cluster",
     "early_s": "--early",
     "emulate": "--emulate",

@@ -181,12 +181,18 @@ def instants(path: Path, rows: Iterable[Row], name: str) -> Floats:
     values = []
     for row in rows:
         try:
-            moment = datetime.fromisoformat(row[name])
-            if moment.tzinfo is not None:
-                moment = moment.astimezone(UTC).replace(tzinfo=None)
-            values.append((moment - datetime(1970, 1, 1)).total_seconds())
-        except (ValueError, TypeError, OverflowError):
-            raise ValueError(
-                f"{path}: line {row.line}: {name} {row[name]!r} is no time like 2020-09-01 00:00:03"
-            ) from None
+            values.append(instant(row[name]))
+        except ValueError as error:
+            raise ValueError(f"{path}: line {row.line}: {name} {error}") from None
     return np.array(values)
+
+
+def instant(text: str) -> float:
+    """Return `YYYY-MM-DD HH:MM:SS` as seconds since 1970 by the same clock. Raise ValueError for no time."""
+    try:
+        moment = datetime.fromisoformat(text)
+        if moment.tzinfo is not None:
+            moment = moment.astimezone(UTC).replace(tzinfo=None)
+        return (moment - datetime(1970, 1, 1)).total_seconds()
+    except (ValueError, TypeError, OverflowError):
+        raise ValueError(f"{text!r} is no time like 2020-09-01 00:00:03") from None
