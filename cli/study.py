@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -37,15 +36,15 @@ def studied(trace: Path, format: str | None, cluster: str | None, began: str | N
     Raise ValueError, in one sentence, for input that is not accepted.
     """
     if trace.is_dir():
-        jobs, has = _of_run(trace, format, cluster)
+        jobs, has, name = _of_run(trace, format, cluster)
     else:
-        jobs, has = StudiedJobs.of_trace(read_trace(trace, format)), None
+        jobs, has, name = StudiedJobs.of_trace(read_trace(trace, format)), None, trace.name
         if cluster is not None:
             has = capacity.of_cluster(read_cluster(cluster))
             jobs = _with_nodes(jobs, has)
     if began is not None:
         jobs = _dated(jobs, began)
-    return study(jobs, has, trace.name)
+    return study(jobs, has, name)
 
 
 def write(found: Study, out: Path) -> list[Path]:
@@ -75,7 +74,7 @@ def answer(found: Study) -> RenderableType:
     return Group(facts, "", verdicts, *([""] if found.unknown else []), *(Text(one) for one in found.unknown))
 
 
-def _of_run(folder: Path, format: str | None, cluster: str | None) -> tuple[StudiedJobs, Capacity]:
+def _of_run(folder: Path, format: str | None, cluster: str | None) -> tuple[StudiedJobs, Capacity, str]:
     for option, value in (("format", format), ("cluster", cluster)):
         if value is not None:
             raise ValueError(f"{option}: {value!r} is not accepted, as a saved run has its own; leave it out")
@@ -83,30 +82,24 @@ def _of_run(folder: Path, format: str | None, cluster: str | None) -> tuple[Stud
     if len(runs) > 1:
         listed = ", ".join(str(run) for run in runs[:4]) + (" and others" if len(runs) > 4 else "")
         raise ValueError(f"trace: {folder} holds {len(runs)} runs; name one of {listed}")
-    outcome = load(runs[0]).outcome
-    return StudiedJobs.of_run(outcome), capacity.of_run(outcome)
+    run = load(runs[0])
+    name = f"{run.about.get('trace', 'a run')} under {run.policy}"
+    return StudiedJobs.of_run(run.outcome), capacity.of_run(run.outcome), name
 
 
 def _with_nodes(jobs: StudiedJobs, has: Capacity) -> StudiedJobs:
     """Return the jobs whose virtual cluster has nodes, and warn of the others."""
-    by = jobs.virtual_clusters
-    if not has.by_name or not len(by):
-        return jobs
-    fits = [has.by_name.get(name, 0) > 0 for name in by.names]
-    lost: Mapping[str, int] = {
-        name: int(count) for name, count, fit in zip(by.names, by.jobs(), fits, strict=True) if not fit
-    }
-    mask = np.array([*fits, False])[by.of]  # the last is that of jobs without a virtual cluster
-    if not mask.any():
-        named = ", ".join(by.names[:4])
+    served = capacity.served(jobs, has)
+    without = np.unique(jobs.virtual_clusters.of[~served])
+    lost = [jobs.virtual_clusters.names[group] for group in without.tolist() if group >= 0]
+    named = ", ".join(lost[:4]) + (" and others" if len(lost) > 4 else "")
+    if not served.any():
         raise ValueError(f"cluster: it has nodes for none of the trace's virtual clusters ({named})")
-    if not mask.all():
-        missing = ", ".join(list(lost)[:4]) + (" and others" if len(lost) > 4 else "")
-        of = f" ({missing})" if lost else ""
-        warnings.warn(
-            f"{int((~mask).sum()):,} jobs left out, whose virtual clusters have no nodes{of}", stacklevel=2
-        )
-    return jobs.select(mask)
+    if not served.all():
+        count = int((~served).sum())
+        of = f" ({named})" if named else ""
+        warnings.warn(f"{count:,} jobs left out, whose virtual clusters have no nodes{of}", stacklevel=2)
+    return jobs if served.all() else jobs.select(served)
 
 
 def _dated(jobs: StudiedJobs, began: str) -> StudiedJobs:

@@ -258,7 +258,7 @@ def _few_wait(jobs: StudiedJobs, users: Users | None) -> Claim:
         return unknown(text, "No job waits.")
     most = int(np.ceil(FEW * len(users.names)))
     among = int((np.argsort(-users.wait_s, kind="stable")[:most] < 10).sum())
-    told = f"These {_count(most, 'user')} bear {share(bears)}; {among} of them are among the ten that use most."
+    told = f"{_count(most, 'user')} bear {share(bears)} of it; {among} of the ten that use most are among them."
     return judged(text, bears >= 0.5, told)
 
 
