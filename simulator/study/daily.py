@@ -14,6 +14,7 @@ from .time_bins import HOUR_S, Bins, hour_of_day
 HOURS = 24
 LEAST_DAYS = 8  # whole days; one is lost to the moving mean
 DRAWS = 999
+MOST_P, LEAST_EXPLAINED = 0.01, 0.1  # of a clear pattern
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,6 +31,11 @@ class DailyPattern:
     days: int
     p: float
     explained: float
+
+    @property
+    def clear(self) -> bool:
+        """Whether the hour explains enough of what differs within days, and chance would not."""
+        return self.p <= MOST_P and self.explained >= LEAST_EXPLAINED
 
     @property
     def busiest(self) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..traces.final_state import FinalState
-from .daily import LEAST_DAYS, Daily, DailyPattern
+from .daily import LEAST_DAYS, LEAST_EXPLAINED, MOST_P, Daily, DailyPattern
 from .final_states import FinalStates
 from .jobs import STATES, StudiedJobs
 from .monthly import LEAST_DAYS as LEAST_MONTH_DAYS
@@ -22,15 +22,13 @@ from .words import seconds, share
 
 LEAST_JOBS = 30  # fewer tell no shares
 LEAST_USERS = 20  # so that 5 % are one user
-MOST_P = 0.01
 SUBMISSION_SWING, USE_SWING = 1.5, 1.05
-EXPLAINED = 0.1  # of the variance within days
 WEAK = 0.12  # the largest share of GPU time of single-GPU jobs in the paper's clusters
 DISTINCT = 2.0
 OFTEN = 0.1  # of hours, jobs or GPU time
 SHORT_S = 120.0  # the paper's limit for a VC of debugging jobs
 FEW = 0.05  # of users
-_CLEAR = f"The hour explains at least {share(EXPLAINED)} of what differs within days (p ≤ {MOST_P:g})."
+_CLEAR = f"The hour explains at least {share(LEAST_EXPLAINED)} of what differs within days (p ≤ {MOST_P:g})."
 
 
 def implications(
@@ -98,8 +96,7 @@ def _follows(pattern: DailyPattern, swing: float, text: str, what: str, unit: st
         f"{what}: most {most}, {pattern.mean.max():.3g} {unit}; least {least}, {pattern.mean.min():.3g}. "
         f"The hour explains {share(pattern.explained)} (p {_p(pattern.p)})."
     )
-    clear = pattern.p <= MOST_P and pattern.explained >= EXPLAINED
-    return judged(text, clear and pattern.swing >= swing, told)
+    return judged(text, pattern.clear and pattern.swing >= swing, told)
 
 
 def _p(value: float) -> str:

@@ -17,7 +17,7 @@ from .time_bins import Bins
 SHOWN = 10  # VCs whose hours are kept for the picture
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Imbalance:
     """Hours in which some VC wanted more GPUs than it has, while others had idle ones.
 
