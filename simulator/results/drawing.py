@@ -21,12 +21,10 @@ def style(at: int) -> dict[str, Any]:
     return {"color": COLOURS[at % len(COLOURS)], "ls": STYLES[at % len(STYLES)], "lw": 1.6}
 
 
-def cdf(axes: Any, values: Floats, label: str, at: int, weights: Floats | None = None) -> None:
-    """Draw the fraction of `weights` (by default 1 each) up to each value, on an axis that may be logarithmic."""
-    order = np.argsort(values, kind="stable")
-    upto = np.cumsum(np.ones(len(values)) if weights is None else weights[order])
-    upto = upto / upto[-1]
-    values = values[order]
+def cdf(axes: Any, values: Floats, label: str, at: int) -> None:
+    """Draw the fraction of values up to each of them, on an axis that may be logarithmic."""
+    values = np.sort(values)
+    upto = np.arange(1, len(values) + 1) / len(values)
     values = np.maximum(values, values[values > 0].min(initial=1e-9) if (values > 0).any() else 1e-9)
     some = np.unique(np.linspace(0, len(values) - 1, min(len(values), POINTS)).astype(int))
     x = np.concatenate([values[:1], values[some]])

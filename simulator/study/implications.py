@@ -28,6 +28,7 @@ DISTINCT = 2.0
 OFTEN = 0.1  # of hours, jobs or GPU time
 SHORT_S = 120.0  # the paper's limit for a VC of debugging jobs
 FEW = 0.05  # of users
+CHOSEN = "The scheduler chooses the GPUs of every job."
 _CLEAR = f"The hour explains at least {share(LEAST_EXPLAINED)} of what differs within days (p ≤ {MOST_P:g})."
 
 
@@ -51,7 +52,7 @@ def implications(
         Implication(
             2,
             "Single-GPU jobs weigh little, and multi-GPU jobs come steadily: it is these that a month foretells.",
-            (_weak(jobs, sizes), _steady(monthly)),
+            (_weak(jobs, sizes), _steady(jobs, monthly)),
             "Single-GPU jobs take 3 to 12 % of the GPU time; their number changes much from month to month.",
         ),
         Implication(
@@ -90,7 +91,7 @@ def implications(
 def _follows(pattern: DailyPattern, swing: float, text: str, what: str, unit: str, dated: bool) -> Claim:
     if pattern.days < LEAST_DAYS:
         return unknown(text, f"The trace has {_count(pattern.days, 'whole day')}; {LEAST_DAYS} are needed.")
-    hour = "at {} h" if dated else "in hour {} of the trace's day"
+    hour = "at {} h" if dated else "in hour {}"
     most, least = (hour.format(at) for at in (pattern.busiest, pattern.quietest))
     told = (
         f"{what}: most {most}, {pattern.mean.max():.3g} {unit}; least {least}, {pattern.mean.min():.3g}. "
@@ -128,10 +129,12 @@ def _weak(jobs: StudiedJobs, sizes: Sizes) -> Claim:
     )
 
 
-def _steady(monthly: Monthly | None) -> Claim:
+def _steady(jobs: StudiedJobs, monthly: Monthly | None) -> Claim:
     text = "From month to month multi-GPU submissions vary less than single-GPU submissions."
     if monthly is None:
         return unknown(text, TOO_LONG)
+    if jobs.elastic == len(jobs):
+        return unknown(text, CHOSEN)
     whole = int(monthly.whole.sum())
     if whole < LEAST_MONTHS:
         least = f"{LEAST_MONTHS} months of at least {LEAST_MONTH_DAYS} days are needed"
@@ -181,7 +184,7 @@ def _most_single(jobs: StudiedJobs, sizes: Sizes) -> Claim:
     if why := _too_few(len(jobs)):
         return unknown(text, why)
     if jobs.elastic == len(jobs):
-        return unknown(text, "The scheduler chooses the GPUs of every job.")
+        return unknown(text, CHOSEN)
     return judged(text, sizes.single_jobs >= 0.5, f"{share(sizes.single_jobs)} of the jobs have a single GPU.")
 
 

@@ -44,6 +44,7 @@ def page(study: Study, drawn: Mapping[str, bytes]) -> str:
 def _sections(study: Study) -> Iterable[tuple[str, str, str, list[str]]]:
     """Yield picture, heading, what is seen or why nothing is, and tables."""
     word = study.jobs.use_word
+    also = f", and mean {word}," if study.lengths is not None else ""
     use = word.capitalize() if study.jobs.waits_known else "Demand, as if each job had run from its submission,"
     dotted = " Dotted: the GPUs of the cluster." if study.capacity is not None else ""
     yield (
@@ -60,7 +61,7 @@ def _sections(study: Study) -> Iterable[tuple[str, str, str, list[str]]]:
     )  # fmt: skip
     yield (
         "months", "By month",
-        TOO_LONG if study.monthly is None else f"Submissions, and mean {word}, of the days in the trace.",
+        TOO_LONG if study.monthly is None else f"Submissions{also} of the days in the trace.",
         [] if study.monthly is None else [tables.months(study.monthly, word)],
     )  # fmt: skip
     vcs = study.virtual_clusters
@@ -78,7 +79,7 @@ def _sections(study: Study) -> Iterable[tuple[str, str, str, list[str]]]:
     yield (
         "sizes",
         "Sizes",
-        "GPUs of a job, with the jobs, GPU time and mean length of each size.",
+        "Jobs by the GPUs that they ask for" + (", their GPU time and mean length." if also else "."),
         [tables.sizes(study.sizes)],
     )
     states = study.final_states

@@ -21,10 +21,11 @@ def summary(study: Study) -> list[tuple[str, str]]:
         found.append(("users", f"{len(study.users.names):,}"))
     if study.virtual_clusters is not None:
         found.append(("virtual clusters", f"{len(study.virtual_clusters.names):,}"))
+    chosen = "the scheduler chooses; they ask for " if jobs.elastic == len(jobs) else ""
     found.append(
         (
             "GPUs per job",
-            f"{of_sizes.mean_gpus:.3g} on average, {of_sizes.most_gpus:,} at most; "
+            f"{chosen}{of_sizes.mean_gpus:.3g} on average, {of_sizes.most_gpus:,} at most; "
             f"{share(of_sizes.single_jobs)} of the jobs have one",
         )
     )

@@ -42,6 +42,7 @@ def test_the_answer_is_short_and_the_page_has_it_all(tmp_path: Path, capsys: pyt
     assert len(told.splitlines()) < 60
     assert "2020-09-01" in told
     assert "of 128" in told, "the GPUs of the cluster"
+    assert re.search(r"^wait  .* on average", told, re.MULTILINE)
     assert told.splitlines()[-1] == f"the page: {out}"
     page = out.read_text()
     assert not re.search(r"https?:|<script|@import|url\(", page)
