@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from ..results.html import number
 from ..traces.final_state import FinalState
 from .study import Study
@@ -43,7 +45,9 @@ def summary(study: Study) -> list[tuple[str, str]]:
         what = f"GPUs in {jobs.use_word}"
         found.append((what, f"{number(study.use)} on average{of}"))
     if jobs.waits_known:
-        found.append(("wait", f"{seconds(float(jobs.wait_s.mean()))} on average"))
+        mean, median = seconds(float(jobs.wait_s.mean())), seconds(float(np.median(jobs.wait_s)))
+        longer = share(float((jobs.wait_s >= 60).mean()))
+        found.append(("wait", f"{mean} on average, median {median}; {longer} of the jobs wait a minute or more"))
     if study.final_states is not None:
         states = study.final_states
         completed, cancelled, failed = (
