@@ -671,9 +671,20 @@ def simulate(
         str,
         typer.Option(
             help="What policies are told of jobs that have a duration: told, learned from earlier runs of the "
-            "same user, or unknown."
+            "same user, unknown, foretold by the service durations, perturbed as Helios' estimates, or estimated."
         ),
     ] = "told",
+    estimates: Annotated[
+        Path | None, typer.Option(help="With --lengths estimated: CSV with the columns job_id and estimate_s.")
+    ] = None,
+    service: Annotated[
+        list[str] | None,
+        typer.Option(help="A service that runs beside the policy; repeatable; an unknown one lists all."),
+    ] = None,
+    service_option: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME.KEY=VALUE", help="An option of a service, such as durations.decay=0.5."),
+    ] = None,
     noise: Annotated[
         float, typer.Option(help="Relative deviation of what jobs measure or their goodput tables say.")
     ] = 0.0,
@@ -727,9 +738,10 @@ def simulate(
     from ..simulator.engine.errors import RunFailed
     from ..simulator.engine.outages import Failures
     from ..simulator.jobs.knowledge import Knows
-    from ..simulator.jobs.learned_lengths import Lengths
+    from ..simulator.jobs.lengths import Lengths
     from . import simulate as simulation
     from .options import by_option
+    from .services import services_of
 
     names = policy or ["sia"]
     options = dict(_policy_option(text) for text in policy_option or ())
@@ -753,6 +765,8 @@ def simulate(
             profiling_s=profiling_cost,
             lengths=Lengths(lengths),
             same=same_conditions,
+            estimates=estimates,
+            services=services_of(service or (), service_option or ()),
         )
         asked = simulation.AskedTrace(trace, format, jobs, rate)
         compared = simulation.Comparison(asked, cluster, dict.fromkeys(names, options), under, profiles)

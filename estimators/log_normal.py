@@ -10,7 +10,7 @@ from statistics import NormalDist
 from ..core.expected import BAND
 
 _STANDARD = NormalDist()
-_LEAST = 1e-6  # of all lengths that are longer: beyond it nothing is known of what is left
+LEAST_LONGER = 1e-6  # of all lengths that are longer: beyond it nothing is known of what is left
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class LogNormal:
         else:
             z = math.log(self.median / done) / self.sigma
             longer = _STANDARD.cdf(z)
-            if longer < _LEAST:
+            if longer < LEAST_LONGER:
                 return None
             mean *= _STANDARD.cdf(z + self.sigma) / longer
         low, high = (self._quantile(1 - longer * (1 + side * BAND) / 2) for side in (1, -1))

@@ -1,6 +1,6 @@
 """All policies by name. Importing this module registers every one of them."""
 
-from . import coadapt, fifo, gavel, las, max_min, pollux, shockwave, sia, sjf, srtf, themis
+from . import coadapt, fifo, gavel, las, max_min, pollux, qssf, shockwave, sia, sjf, srtf, themis
 from .registry import make_policy, policy_class, policy_names, register
 
 __all__ = [
@@ -13,6 +13,7 @@ __all__ = [
     "policy_class",
     "policy_names",
     "pollux",
+    "qssf",
     "register",
     "shockwave",
     "sia",

@@ -34,16 +34,16 @@ def in_order(round: Round, order: np.ndarray, *, type_blind: bool = False) -> Pl
     A job that would not even fit into the empty cluster holds up nobody.
     """
     columns = round.columns
-    ledger, empty = _ledger(round, np.flatnonzero(columns.held > 0)), Ledger(round.cluster)
+    ledger, empty = ledger_of(round, np.flatnonzero(columns.held > 0)), Ledger(round.cluster)
     tried = np.zeros(len(order), bool)
     for i in order:
         if columns.held[i] and columns.ids[i] in ledger.held:
             continue
         tried[i] = True
-        found = _room(ledger, round, i, type_blind)
+        found = room(ledger, round, i, type_blind)
         if found is not None:
             ledger.take(columns.ids[i], found)
-        elif _room(empty, round, i, type_blind) is not None:
+        elif room(empty, round, i, type_blind) is not None:
             break
     return _served(round, dict(ledger.held), order, tried)
 
@@ -65,7 +65,7 @@ def preempting(round: Round, order: np.ndarray, *, type_blind: bool = False) -> 
     while True:
         ledger, chosen, in_vain = _first(round, asking, type_blind)
         tried[chosen] = True
-        never = [i for i in in_vain if _room(empty, round, i, type_blind) is None]
+        never = [i for i in in_vain if room(empty, round, i, type_blind) is None]
         if not never:
             return _served(round, dict(ledger.held), order, tried)
         asking = asking[~np.isin(asking, never)]
@@ -77,11 +77,11 @@ def _first(round: Round, order: np.ndarray, type_blind: bool) -> tuple[Ledger, n
     admitted = _admitted(columns.gpus[order], sum(round.cluster.capacity().values()))
     chosen = order[admitted]
     running = columns.held[chosen] > 0
-    ledger, in_vain = _ledger(round, chosen[running]), list[int]()
+    ledger, in_vain = ledger_of(round, chosen[running]), list[int]()
     if len(ledger.held) < running.sum():  # GPUs of some are gone
         running = np.array([id in ledger.held for id in columns.ids[chosen].tolist()])
     for i in chosen[~running].tolist():
-        found = _room(ledger, round, i, type_blind)
+        found = room(ledger, round, i, type_blind)
         if found is not None:
             ledger.take(columns.ids[i], found)
         else:
@@ -124,13 +124,14 @@ class QueueingPolicy(ABC):
 
     def explain(self, job: str, round: Round, plan: Plan) -> Explanation:
         """Explain a job by its place in the order and by what the order is made of."""
-        rule = (
-            "Jobs that run may be stopped for those before them."
-            if self.traits.preempts
-            else "Nothing that runs is stopped, and no waiting job overtakes another that could run."
-        )
         view = round.jobs[job_of(job, round)]
-        return explained(job, round, plan, (self.standing(view), rule), self.facts(view))
+        return explained(job, round, plan, (self.standing(view), self.service()), self.facts(view))
+
+    def service(self) -> str:
+        """Say in a sentence how jobs are served in their order."""
+        if self.traits.preempts:
+            return "Jobs that run may be stopped for those before them."
+        return "Nothing that runs is stopped, and no waiting job overtakes another that could run."
 
 
 class TimeLeftPolicy(QueueingPolicy):
@@ -151,7 +152,7 @@ class TimeLeftPolicy(QueueingPolicy):
         return expectation(job, "")[1]
 
 
-def _room(ledger: Ledger, round: Round, i: int, type_blind: bool) -> Placement | None:
+def room(ledger: Ledger, round: Round, i: int, type_blind: bool) -> Placement | None:
     """Return where the job at a position may start now."""
     job, gpus = round.jobs[i], int(round.columns.gpus[i])
     demand = Demand.of(job.spec)
@@ -163,7 +164,7 @@ def _room(ledger: Ledger, round: Round, i: int, type_blind: bool) -> Placement |
     return found if found is not None and is_whole(found, job.spec) else None
 
 
-def _ledger(round: Round, at: np.ndarray) -> Ledger:
+def ledger_of(round: Round, at: np.ndarray) -> Ledger:
     """Return a ledger of what the jobs at these positions hold on nodes that still exist."""
     columns = round.columns
     held = zip(columns.ids[at].tolist(), columns.placements[at].tolist(), strict=True)

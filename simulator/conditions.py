@@ -5,14 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from ..policies.contract.traits import PolicyTraits
 from .engine.engine import Timing
 from .engine.outages import Failures
 from .jobs.knowledge import Knows
-from .jobs.learned_lengths import Lengths
+from .jobs.lengths import Lengths
+from .results.identity import digest
 
+DURATIONS = "durations"  # the service whose forecasts policies are told
 EARLY_S = 0.5  # the live service's debounce
 PROFILING_S = 20.0  # the most that a profile takes on average (Sia, section 3.3.2)
 KNOWN = {
@@ -25,6 +28,9 @@ TOLD = {
     Lengths.TOLD: "what is true",
     Lengths.LEARNED: "what earlier runs of the same user took",
     Lengths.UNKNOWN: "nothing",
+    Lengths.FORETOLD: "what the service durations foretells when a job is submitted",
+    Lengths.PERTURBED: "what is true, with the errors of Helios' estimates",
+    Lengths.ESTIMATED: "what a file of estimates says",
 }
 ROUNDS, KNOWLEDGE, PROFILE_RUNS = "rounds", "known of a job before it runs", "profile runs"
 OPEN = (ROUNDS, KNOWLEDGE, PROFILE_RUNS)  # the policy decides these unless they are asked for
@@ -41,6 +47,8 @@ class Conditions:
     `seed`: seed of everything that is drawn.
     `profiling_s`: seconds that a job waits for its profiles, on all GPU types at once.
     `lengths`: what policies are told of jobs that have a duration.
+    `estimates`: the file of estimates, for `Lengths.ESTIMATED`.
+    `services`: options by name of the services that run beside; with `durations`, `lengths` is what it foretells.
     `same`: what is left open is as in the live service, whatever the policy counts on.
     """
 
@@ -52,10 +60,18 @@ class Conditions:
     profiling_s: float = PROFILING_S
     lengths: Lengths = Lengths.TOLD
     same: bool = False
+    estimates: Path | None = None
+    services: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not 0 <= self.profiling_s < math.inf:
             raise ValueError(f"profiling_s: {self.profiling_s} must be 0 seconds or more")
+        if (self.lengths is Lengths.ESTIMATED) != (self.estimates is not None):
+            raise ValueError("--estimates: a file of estimates goes with --lengths estimated, and the other way")
+        if DURATIONS in self.services and self.lengths is Lengths.TOLD:
+            object.__setattr__(self, "lengths", Lengths.FORETOLD)
+        if self.lengths is Lengths.FORETOLD and DURATIONS not in self.services:
+            object.__setattr__(self, "services", {**self.services, DURATIONS: {}})
 
     def about(self) -> dict[str, Any]:
         """Return what identifies a run, as JSON values. What was not asked for is left out."""
@@ -70,6 +86,10 @@ class Conditions:
             found["early_s"] = self.timing.early_s
         if self.lengths is not Lengths.TOLD:
             found["lengths"] = str(self.lengths)
+        if self.estimates is not None:
+            found["estimates_sha256"] = digest(self.estimates)
+        if self.services:
+            found["services"] = {name: dict(options) for name, options in self.services.items()}
         if self.failures is not None:
             found["node_mtbf_h"] = self.failures.mean_up_s / 3600
             found["node_repair_h"] = self.failures.repair_s / 3600
@@ -120,6 +140,7 @@ class Column:
             up_h, down_h = failures.mean_up_s / 3600, failures.repair_s / 3600
             found["node failures"] = f"each node after {up_h:g} h on average, for {down_h:g} h"
         without = "none; those that the trace names are ignored" if named else "none"
+        found["services"] = ", ".join(under.services) or "none"
         found["pools"] = f"{', '.join(pools)}: each by itself" if pools else without
         return found
 

@@ -29,7 +29,7 @@ def explain(run: Simulation, job: str, at_s: float | None = None) -> ExplainedRo
 
     The explanation is made within the round, before its plan is carried out.
 
-    `run`: a run that has not begun; only the pool of the job goes on.
+    `run`: a run that has not begun; without services only the pool of the job goes on.
     `at_s`: take the first such round at or after this time, s; None: take the last one.
 
     Raise ValueError if the trace does not have the job, or the job had ended. Raise RunFailed if the run cannot
@@ -50,7 +50,8 @@ def explain(run: Simulation, job: str, at_s: float | None = None) -> ExplainedRo
     engine.watch = watch
     try:
         while math.isnan(engine.finished_s(job)) and (at_s is None or found is None):
-            engine.step()
+            # Services see all pools, so that all go on then.
+            run.step() if engine.services is not None else engine.step()
     except Stuck:  # the job waits for ever; its last round says why
         if found is None:
             raise

@@ -18,21 +18,24 @@ from ..policies.contract.traits import PolicyTraits
 from .conditions import Column, Conditions, column
 from .engine.engine import Engine
 from .engine.outcome import Outcome
+from .engine.services import SimulatedServices
 from .jobs.adaptive import AdaptiveWorld
 from .jobs.adaptive_tables import AdaptiveTableWorld
 from .jobs.applications import MeasuredApplications
 from .jobs.fitted import FittedApplications
 from .jobs.fixed_length import FixedLengthWorld
 from .jobs.fixed_size import half_a_minute
+from .jobs.foretold_lengths import perturbed
 from .jobs.goodput_tables import GoodputTable, GoodputTableWorld, read_tables, requested, tables_of
 from .jobs.knowledge import Knows, LearningKnowledge
-from .jobs.learned_lengths import Lengths
+from .jobs.lengths import Lengths, Sources
 from .jobs.measured_rates import MeasuredRatesWorld, Rates, read_rates
 from .jobs.recorded_application import application_of
 from .results.isolated_baseline import ApplicationSource, IsolatedBaseline, finish_time_fairness, work_gpu_s
 from .results.saved import SavedRun
 from .run import Simulation
 from .traces.cluster_file import SimulatedCluster
+from .traces.estimates import read_estimates
 from .traces.profile_runs import with_profile_runs
 from .traces.workload import Workload
 
@@ -85,6 +88,8 @@ def simulation(
 ) -> Simulation:
     """Return a run that is ready to begin. Raise ValueError, in one sentence, for bad input."""
     failures = under.failures
+    services = SimulatedServices(under.services, workload.began_s) if under.services else None
+    sources = _sources(workload, under, services)
 
     def engine(part: Workload, on: Cluster) -> Engine:
         made = make_policy(policy, **options)
@@ -98,18 +103,18 @@ def simulation(
             )
         if isinstance(source, Rated):
             _runs_somewhere(part, source.rates, on.gpu_types)
-            return Engine(MeasuredRatesWorld(part, source.rates), on, made, timing, failures)
+            return Engine(MeasuredRatesWorld(part, source.rates), on, made, timing, failures, services=services)
         if isinstance(source, Tabulated) and not fixed:
             adaptive = AdaptiveTableWorld(
                 part, tables_of(part, source.tables), on.gpu_types, under.noise, under.seed
             )
-            return Engine(adaptive, on, made, timing, failures)
+            return Engine(adaptive, on, made, timing, failures, services=services)
         if isinstance(source, Tabulated):
             part, tables = requested(part, source.tables, on.gpu_types)
-            return Engine(GoodputTableWorld(part, tables), on, made, timing, failures)
+            return Engine(GoodputTableWorld(part, tables), on, made, timing, failures, services=services)
         if not _trains(part):
-            lengths = FixedLengthWorld(part, lengths=under.lengths)
-            return Engine(lengths, on, made, timing, failures)
+            lengths = FixedLengthWorld(part, lengths=under.lengths, sources=sources)
+            return Engine(lengths, on, made, timing, failures, services=services)
         jobs = [
             source[name] if model is None else application_of(id, model, on.gpu_types)
             for id, name, model in zip(part.ids, part.applications, part.models, strict=True)
@@ -118,7 +123,9 @@ def simulation(
             part = _profiled(part, conditions.knows, under.profiling_s)
         knowledge = LearningKnowledge(part, jobs, conditions.knows, under.noise, under.seed)
         slow = {id: model.slowdown for id, model in zip(part.ids, part.models, strict=True) if model is not None}
-        return Engine(AdaptiveWorld(part, jobs, knowledge, slow, on), on, made, timing, failures)
+        return Engine(
+            AdaptiveWorld(part, jobs, knowledge, slow, on), on, made, timing, failures, services=services
+        )
 
     has_lengths = not isinstance(source, Rated | Tabulated) and not _trains(workload)
     if under.lengths is not Lengths.TOLD and not has_lengths:
@@ -126,6 +133,17 @@ def simulation(
     if not isinstance(source, Rated | Tabulated) and not has_lengths:
         workload = _with_batches(workload, source)
     return Simulation(with_profile_runs(workload, nodes), nodes, engine, asked=workload)
+
+
+def _sources(workload: Workload, under: Conditions, services: SimulatedServices | None) -> Sources:
+    """Return where lengths come from that policies are told. Raise ValueError for a bad file of estimates."""
+    estimates_s: Mapping[str, float] = {}
+    if under.lengths is Lengths.PERTURBED:
+        told_s = perturbed(workload.duration_s, under.seed).tolist()
+        estimates_s = dict(zip(workload.ids, told_s, strict=True))
+    elif under.estimates is not None:
+        estimates_s = read_estimates(under.estimates, workload.ids)
+    return Sources({} if services is None else services.foretold, estimates_s)
 
 
 def column_of(traits: PolicyTraits, workload: Workload, source: Source, under: Conditions) -> Column:

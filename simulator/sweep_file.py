@@ -16,7 +16,7 @@ from .conditions import PROFILING_S, Conditions, column
 from .engine.engine import Timing
 from .engine.outages import Failures
 from .jobs.knowledge import Knows
-from .jobs.learned_lengths import Lengths
+from .jobs.lengths import Lengths
 from .results.identity import digest
 from .traces.cluster_file import FILES
 

@@ -16,7 +16,8 @@ from ...policies.catalogue import make_policy
 from ...policies.contract.round import JobColumns, Planner
 from ...policies.las import LasPolicy
 from ..engine.engine import Engine, Timing
-from ..jobs.fixed_length import FixedLengthWorld, ToldLengths
+from ..jobs.fixed_length import FixedLengthWorld
+from ..jobs.lengths import ToldLengths
 from ..jobs.world import ProgressRate
 from ..traces.tables import Floats
 from ..traces.workload import Ints, Workload

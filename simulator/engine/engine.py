@@ -25,6 +25,7 @@ from .outages import Change, Failures
 from .outcome import Outcome
 from .plan_ledger import PlanLedger
 from .round_clock import AtEvents, AtIntervals, EarlyRounds, RoundClock
+from .services import SimulatedServices
 from .views import Views
 
 
@@ -80,6 +81,7 @@ class Engine:
     checkpoint_s: float = 600.0  # between checkpoints; each end of an epoch is one, too
     clock: RoundClock | None = None  # None: the clock of `timing`
     watch: Callable[[Round, Plan], None] | None = None  # sees every plan before it is carried out
+    services: SimulatedServices | None = None  # of the whole cluster; several engines may share them
     _jobs: JobStates = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -270,6 +272,9 @@ class Engine:
             if len(ended):
                 for job in ended.tolist():
                     self._log.holds(job, None, float(jobs.finished_s[job]))
+                    if self.services is not None:
+                        finished_s, trained_s = float(jobs.finished_s[job]), float(jobs.held_s[job])
+                        self.services.ended(self.world.workload, job, finished_s, trained_s)
                     self._forget(job)
                 jobs.placements[ended] = None
                 jobs.gpus[ended] = 0
@@ -295,12 +300,17 @@ class Engine:
         end = int(np.searchsorted(self._arrival_s, self._now, side="right"))
         if end > self._next:
             self._active = np.concatenate([self._active, self._arrivals[self._next : end]])
+            if self.services is not None:
+                for job in self._arrivals[self._next : end].tolist():
+                    self.services.arrived(self.world.workload, job)
             self._next = end
 
     # --- rounds -----------------------------------------------------------------------------------------------
 
     def _decide(self) -> None:
         jobs, active = self._jobs, np.sort(self._active)  # in order of submission, as live
+        if self.services is not None:
+            self.services.advance(self._now)
         self.world.told.learn(self._now, jobs.finished_s, jobs.held_s)
         columns = JobColumns(
             ids=self._ids[active],

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from enum import StrEnum
 
 import numpy as np
 
@@ -19,14 +18,6 @@ from .told import ToldNothing
 
 log = logging.getLogger(__name__)
 LEARN_EVERY_S = 600.0  # of the trace
-
-
-class Lengths(StrEnum):
-    """What policies are told of how long a job of a trace with lengths still needs."""
-
-    TOLD = "told"  # its true length
-    LEARNED = "learned"  # what earlier runs of the same user and script took
-    UNKNOWN = "unknown"  # nothing
 
 
 class ToldLearned(ToldNothing):

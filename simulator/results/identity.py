@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 _PROJECT = Path(__file__).parents[2]
-ROOMS = ("core", "estimators", "optimizer", "policies", "simulator")  # whose code decides what a simulation gives
-_LIBRARIES = ("highspy", "numba", "numpy", "scipy")  # whose version may change a result
+# Whose code decides what a simulation gives.
+ROOMS = ("core", "estimators", "optimizer", "policies", "scheduler/services", "simulator")
+_LIBRARIES = ("highspy", "lightgbm", "numba", "numpy", "scipy")  # whose version may change a result
 MADE_BY = "made_by"
 
 

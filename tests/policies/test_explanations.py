@@ -33,6 +33,7 @@ QUICK: dict[str, dict[str, int]] = {"pollux": {"population": 10, "generations": 
 NUMBER = r"-?\d+(?:\.\d+)?(?:e[+-]\d+)?"
 UNKNOWN_LENGTH = "Nobody knows how long it still needs"
 EXPECTED = rf"Expected: (?:about )?({NUMBER}) (d|h|min|s) left(?: \(({NUMBER}) to ({NUMBER})\))?, (.*)\."
+BY_LENGTH = r"The (?:shortest jobs start first|jobs that end soonest run|least expected GPU-time comes first)\."
 LENGTHS = [
     UNKNOWN,
     Expected(50.0, 40.0, 65.0, ExpectedSource.MEASURED_SPEED),
@@ -345,10 +346,10 @@ CHECKS: list[tuple[str, Callable[[Truth, re.Match[str]], bool]]] = [
     (r"Nothing that runs is stopped, and no waiting job overtakes another that could run\.",
      lambda t, m: all(v.id in t.plan.placements for v in t.round.jobs if v.placement is not None)),
     (r"Jobs that run may be stopped for those before them\.", lambda t, m: t.policy.traits.preempts),
-    (rf"The (?:shortest jobs start first|jobs that end soonest run)\. ({UNKNOWN_LENGTH}, so it comes last\.)",
+    (rf"{BY_LENGTH} ({UNKNOWN_LENGTH}, so it comes last\.)",
      lambda t, m: t.job.remaining_s is None and (not t.job.spec.preemptible or not any(
          v.expected.known for v in t.behind()))),
-    (rf"The (?:shortest jobs start first|jobs that end soonest run)\. {EXPECTED}", expectation),
+    (rf"{BY_LENGTH} {EXPECTED}", expectation),
     (EXPECTED, expectation),
     (rf"{UNKNOWN_LENGTH}, so it is taken to need as long as it has had(?:, and a round at least)?\.",
      lambda t, m: t.job.remaining_s is None),

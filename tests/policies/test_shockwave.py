@@ -14,7 +14,7 @@ from coadapt.policies.contract.round import JobView, Plan, Round
 from coadapt.policies.shockwave import fairness, work_s
 from coadapt.simulator.engine.engine import Engine, Timing
 from coadapt.simulator.jobs.fixed_length import FixedLengthWorld
-from coadapt.simulator.jobs.learned_lengths import Lengths
+from coadapt.simulator.jobs.lengths import Lengths
 from coadapt.simulator.traces.cluster_file import cluster_of
 from coadapt.simulator.traces.workload import TraceJob, Workload
 from hypothesis import given, settings

@@ -41,10 +41,10 @@ ROOMS: dict[str, set[str]] = {
     "integrations": {"core", "client", "executor/training"},
     "scheduler/services": {"estimators", "policies"},
     "scheduler": {"core", "estimators", "policies", "executor"},
-    "simulator": {"core", "estimators", "optimizer", "policies"},
+    "simulator": {"core", "estimators", "optimizer", "policies", "scheduler/services"},
     "client": {"core"},
     "deploy": {"core", "client", "policies", "scheduler", "executor"},
-    "cli": {"core", "client", "deploy", "policies", "simulator", "executor"},
+    "cli": {"core", "client", "deploy", "policies", "simulator", "executor", "scheduler/services"},
 }
 # Rooms that stand apart, and the only modules of other rooms that may import them: for comparison.
 APART: dict[str, set[str]] = {

@@ -12,7 +12,7 @@ from coadapt.policies.catalogue import make_policy
 from coadapt.policies.contract.round import Plan, Planner, Round
 from coadapt.simulator.engine.engine import Engine, Timing
 from coadapt.simulator.jobs.fixed_length import FixedLengthWorld
-from coadapt.simulator.jobs.learned_lengths import Lengths
+from coadapt.simulator.jobs.lengths import Lengths
 from coadapt.simulator.traces.cluster_file import cluster_of
 from coadapt.simulator.traces.workload import TraceJob, Workload
 
@@ -62,7 +62,7 @@ def test_nothing_is_learned_of_a_run_before_it_has_ended() -> None:
 
 
 def test_what_is_learned_serves_short_jobs_almost_as_well_as_being_told() -> None:
-    told, learned, unknown = (mean_jct_s(lengths) for lengths in Lengths)
+    told, learned, unknown = (mean_jct_s(lengths) for lengths in (Lengths.TOLD, Lengths.LEARNED, Lengths.UNKNOWN))
     assert told <= learned < unknown
     assert learned - told < (unknown - told) / 2
 
@@ -76,7 +76,9 @@ def test_lengths_are_an_option_of_simulate_and_only_of_traces_that_have_some(
     assert command([*arguments, "--lengths", "learned"]) == 0
     capsys.readouterr()
     assert command([*arguments, "--lengths", "guessed"]) == 2
-    assert "--lengths: 'guessed'; accepted: told, learned, unknown" in " ".join(capsys.readouterr().err.split())
+    assert "--lengths: 'guessed'; accepted: told, learned, unknown, foretold, perturbed, estimated" in " ".join(
+        capsys.readouterr().err.split()
+    )
     trace.write_text('{"id": "a", "submit_s": 0, "application": "cifar10", "batch_size": 128}\n')
     arguments[4] = "1x t4:1"
     assert command([*arguments, "--lengths", "unknown"]) == 2

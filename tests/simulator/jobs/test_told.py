@@ -16,7 +16,7 @@ from coadapt.simulator.jobs.fitted import FittedApplications
 from coadapt.simulator.jobs.fixed_length import FixedLengthWorld
 from coadapt.simulator.jobs.goodput_tables import GoodputTable, GoodputTableWorld
 from coadapt.simulator.jobs.knowledge import Knows, LearningKnowledge
-from coadapt.simulator.jobs.learned_lengths import Lengths
+from coadapt.simulator.jobs.lengths import Lengths
 from coadapt.simulator.jobs.measured_rates import MeasuredRatesWorld
 from coadapt.simulator.jobs.world import World
 from coadapt.simulator.traces.cluster_file import cluster_of
@@ -87,7 +87,7 @@ def test_a_policy_that_is_told_nothing_changes_nothing_of_what_is_true() -> None
 
     ends = [
         Engine(lengths(of), cluster_of("1x any:4"), Watching(), Timing(10.0)).run().finished_s.tolist()
-        for of in Lengths
+        for of in (Lengths.TOLD, Lengths.LEARNED, Lengths.UNKNOWN)
     ]
     assert ends == [[100.0, 50.0]] * 3
     assert set(seen) == {ExpectedSource.TRACE, ExpectedSource.UNKNOWN}

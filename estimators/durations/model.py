@@ -1,0 +1,119 @@
+"""Boosted trees that foretell the length of a job, in our form and in the published one. Pure.
+
+Ours fits the log of the length over what like jobs took, with few, strongly shrunk trees. A second ensemble fits
+how far off forecasts were, so that jobs of a steady owner have narrow bands. The published form (Helios, SC'21)
+fits seconds by what the submission says alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+import numpy as np
+
+from .. import boosted
+from ..boosted import Trees
+from .features import ABOUT, CODES, COLUMNS, START, Floats
+from .rows import EndedColumns
+
+
+class Form(StrEnum):
+    """How lengths are learned."""
+
+    OURS = "ours"
+    PUBLISHED = "published"
+
+
+LEAST_JOBS = 200  # that have ended, before trees are fitted
+_OURS: Mapping[str, Any] = {
+    "objective": "regression", "learning_rate": 0.05, "num_leaves": 31, "min_data_in_leaf": 100, "max_bin": 63,
+    "bagging_fraction": 0.7, "bagging_freq": 1, "feature_fraction": 0.7,
+}  # fmt: skip
+_SPREAD: Mapping[str, Any] = {**_OURS, "learning_rate": 0.1}
+_OUR_TREES = 20
+_PUBLISHED: Mapping[str, Any] = {"objective": "regression"}  # LightGBM's defaults, as nothing else is told
+_PUBLISHED_TREES = 100
+FIRST_SPREAD, LEAST_SPREAD = 1.5, 0.05  # of the log of a length: before trees are fitted, and at the least
+MOST_OVER_TYPICAL = 2.0  # of the log: a mean is at most so far above the typical length
+_DEVIATION = math.sqrt(math.pi / 2)  # standard deviation over mean absolute error, of a normal error
+
+
+@dataclass(frozen=True)
+class Length:
+    """A forecast. `spread`: standard deviation of the log of the length; the mean counts rare long jobs, too."""
+
+    typical_s: float
+    mean_s: float
+    spread: float
+
+
+@dataclass(frozen=True)
+class LengthModel:
+    """Fitted trees. `spread`: those of the spread, in our form."""
+
+    form: Form
+    trees: Trees
+    spread: Trees | None = None
+
+    def of(self, numbers: Floats) -> Length:
+        """Return the forecast for a row, (columns of `COLUMNS`,).
+
+        Published: the mean alone, which may be 0 or less, as its trees know no bound.
+        """
+        if self.spread is None:
+            mean_s = float(self.trees.predict(numbers[None, : len(ABOUT)])[0])
+            return Length(mean_s, mean_s, FIRST_SPREAD)
+        log = float(numbers[START] + self.trees.predict(numbers[None])[0])
+        return our_length(log, _DEVIATION * float(self.spread.predict(numbers[None])[0]))
+
+    def to_json(self) -> Mapping[str, Any]:
+        """Return the model as plain JSON values."""
+        return {
+            "form": str(self.form),
+            "trees": self.trees.text,
+            "spread": None if self.spread is None else self.spread.text,
+        }
+
+    @classmethod
+    def read(cls, document: Mapping[str, Any]) -> LengthModel:
+        """Return the model that `to_json` wrote. Raises ValueError, in one sentence, for any other document."""
+        try:
+            form = Form(document["form"])
+            columns = len(ABOUT) if form is Form.PUBLISHED else len(COLUMNS)
+            spread = None if form is Form.PUBLISHED else Trees(document["spread"]).checked(columns)
+            return cls(form, Trees(document["trees"]).checked(columns), spread)
+        except (KeyError, TypeError) as error:
+            raise ValueError(f"lengths: is no such model: {type(error).__name__}: {error}") from None
+
+
+def our_length(log: float, spread: float) -> Length:
+    """Return a log-normal forecast. `log`: of the typical length in seconds."""
+    spread = max(spread, LEAST_SPREAD)
+    typical_s = math.exp(min(max(log, 0.0), 25.0))
+    return Length(typical_s, typical_s * math.exp(min(spread**2 / 2, MOST_OVER_TYPICAL)), spread)
+
+
+def fit_lengths(form: Form, ended: EndedColumns, seed: int) -> LengthModel | None:
+    """Fit to jobs that have ended. Return None for fewer than `LEAST_JOBS`."""
+    if len(ended.seconds) < LEAST_JOBS:
+        return None
+    seconds = np.maximum(ended.seconds, 1.0)
+    if form is Form.PUBLISHED:
+        rows = ended.rows[:, : len(ABOUT)]
+        trees = boosted.fit(
+            rows, seconds, settings=_PUBLISHED, trees=_PUBLISHED_TREES, seed=seed, categorical=CODES
+        )  # fmt: skip
+        return LengthModel(form, trees)
+    logs = np.log(seconds)
+
+    def fitted(target: Floats, settings: Mapping[str, Any]) -> Trees:
+        return boosted.fit(
+            ended.rows, target, settings=settings, trees=_OUR_TREES, seed=seed, categorical=CODES
+        )  # fmt: skip
+
+    over_start = fitted(logs - ended.rows[:, START], _OURS)
+    return LengthModel(form, over_start, fitted(np.abs(logs - ended.forecast_logs), _SPREAD))

@@ -1,0 +1,128 @@
+"""The service `durations`: it foretells how long a job takes from its submission and the jobs that have ended."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from ...estimators.durations.bands import Bands
+from ...estimators.durations.features import START, UNKNOWN_S, JobFeatures, Row
+from ...estimators.durations.model import FIRST_SPREAD, Form, Length, LengthModel, fit_lengths, our_length
+from ...estimators.durations.rows import EndedRows
+from ...estimators.foretold import Foretold
+from ...estimators.job_history import EndedJob, SubmittedJob
+from .contract import Fact, Service
+from .registry import register
+
+LEAST_S, MOST_S = 1.0, 1e10
+
+
+class DurationOptions(BaseModel):
+    """What an operator may set.
+
+    form: `ours`, or `published` as in Helios (SC'21): the blend of rolling mean and trees.
+    lambda: weight of the rolling mean in the published blend, 0..1.
+    decay: weight of a job beside the next in the mean of its owner's jobs of that name, 0..1.
+    similarity: from which on two names are one, 0..1.
+    refit_h: hours between two fits of the trees.
+    most_jobs: the trees are fitted to so many jobs, the newest.
+    utc_offset_h: from UTC to the clock that people submit by, hours.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    form: Form = Form.OURS
+    lambda_: float = Field(default=0.1, ge=0, le=1, alias="lambda")
+    decay: float = Field(default=0.8, ge=0, le=1)
+    similarity: float = Field(default=0.6, ge=0, le=1)
+    refit_h: float = Field(default=24.0, gt=0)
+    most_jobs: int = Field(default=200_000, ge=1000)
+    utc_offset_h: float = Field(default=0.0, ge=-14, le=14)
+    seed: int = Field(default=0, ge=0)
+
+
+@register("durations")
+class Durations(Service):
+    """Learns lengths from ended jobs. Rolling means count at once; trees are fitted anew every `refit_h`."""
+
+    Options = DurationOptions
+
+    def __init__(self, options: DurationOptions | None = None) -> None:
+        self.options = options or DurationOptions()
+        self._features = JobFeatures(
+            self.options.decay, self.options.similarity, 3600.0 * self.options.utc_offset_h
+        )
+        self._rows, self._bands = EndedRows(self.options.most_jobs), Bands()
+        self._under_way: dict[str, tuple[Row, Length]] = {}  # by job id: its row and its forecast
+        self._model: LengthModel | None = None
+        self._next_fit_s = -math.inf
+
+    def observe(self, fact: Fact) -> None:
+        """Count a job that has ended."""
+        if not isinstance(fact, EndedJob):
+            return
+        row, length = self._under_way.pop(fact.job.id, (None, None))
+        if row is None or length is None:
+            row = self._features.row(fact.job)  # its submission was not told
+            length = self._length(row)
+        else:
+            self._bands.ended(length.typical_s, length.spread, fact.trained_s)
+        self._rows.add(row.numbers, fact.trained_s, math.log(length.typical_s))
+        self._features.ended(fact)
+
+    def foretell(self, job: SubmittedJob) -> Foretold:
+        """Return how long a job takes with the GPUs it asks for, by the jobs that have ended until now."""
+        row = self._features.row(job)
+        length = self._length(row)
+        self._under_way[job.id] = row, length
+        low_s, high_s = self._bands.of(length.typical_s, length.spread)
+        mean_s = length.mean_s
+        return Foretold(
+            mean_s, max(min(low_s, mean_s), LEAST_S / 10), min(max(high_s, mean_s), 10 * MOST_S), row.basis
+        )
+
+    def _length(self, row: Row) -> Length:
+        if self.options.form is Form.OURS:
+            if self._model is None:
+                return our_length(float(row.numbers[START]), FIRST_SPREAD)
+            return self._model.of(row.numbers)
+        mean_s = UNKNOWN_S if row.rolling_s is None else row.rolling_s
+        if (
+            self._model is not None and (by_trees := self._model.of(row.numbers).mean_s) > 0
+        ):  # as the authors' code
+            mean_s = self.options.lambda_ * mean_s + (1 - self.options.lambda_) * by_trees
+        mean_s = min(max(mean_s, LEAST_S), MOST_S)
+        return Length(mean_s, mean_s, FIRST_SPREAD)
+
+    def fit_due(self, now: float) -> bool:
+        """Return whether `refit_h` have passed."""
+        return now >= self._next_fit_s
+
+    def fitting(self, now: float) -> Callable[[], LengthModel | None]:
+        """Return a fit to the jobs that have ended by now."""
+        self._next_fit_s = now + 3600.0 * self.options.refit_h
+        return partial(fit_lengths, self.options.form, self._rows.newest(), self.options.seed)
+
+    def take(self, model: LengthModel | None) -> None:
+        """Use a model from now on; None: too few jobs had ended."""
+        if model is not None:
+            self._model = model
+
+    def document(self) -> Mapping[str, Any] | None:
+        """Return trees and codes; None before the first fit."""
+        return None if self._model is None else {**self._model.to_json(), "codes": self._features.codes}
+
+    def read(self, document: Mapping[str, Any]) -> None:
+        """Use trees and codes that `document` returned. Raises ValueError for anything else."""
+        model = LengthModel.read(document)
+        if model.form is not self.options.form:
+            raise ValueError(f"lengths: the model is of form {model.form}, and {self.options.form} is wanted")
+        codes = document.get("codes")
+        if not isinstance(codes, dict) or set(codes) != {"owner", "pool", "name"}:
+            raise ValueError("lengths: codes of owner, pool and name are missing")
+        self._features.use_codes(codes)
+        self._model = model

@@ -1,0 +1,129 @@
+"""Hosts services: hands them facts in order of time, asks for their advice, and has their models fitted.
+
+The live service and the simulator differ only in who fits: a thread beside rounds, or at once in virtual time.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any, Protocol
+
+from ...estimators.foretold import Foretold
+from ...estimators.job_history import EndedJob, SubmittedJob
+from ...policies.contract.round import Plan, Round
+from .contract import Advice, NodeCounts, Service
+
+
+class Fitter(Protocol):
+    """Fits models of services, at once or beside others."""
+
+    def begin(self, name: str, fit: Callable[[], Any]) -> None:
+        """Begin a fit for a service; nothing happens while one for it is under way."""
+
+    def ended(self) -> Sequence[tuple[str, Any]]:
+        """Return (service, model) of fits that have ended since the last call. A fit that failed is left out."""
+
+
+class FitAtOnce:
+    """Fits in virtual time: a fit has ended when it has begun."""
+
+    def __init__(self) -> None:
+        self._ended: list[tuple[str, Any]] = []
+
+    def begin(self, name: str, fit: Callable[[], Any]) -> None:
+        """Fit now."""
+        self._ended.append((name, fit()))
+
+    def ended(self) -> Sequence[tuple[str, Any]]:
+        """Return what was fitted since the last call."""
+        found, self._ended = self._ended, []
+        return found
+
+
+@dataclass(order=True)
+class _Coming:
+    """A fact that services have not seen. Of one moment, submissions come first, as ends then do not count."""
+
+    at_s: float
+    kind: int  # 0: a job was submitted; 1: it has ended; 2: nodes were counted
+    number: int
+    fact: SubmittedJob | EndedJob | NodeCounts = field(compare=False)
+
+
+class ServiceHost:
+    """Runs services over one history, in order of time. All times are seconds since 1970.
+
+    Facts may be told early or in any order. `advance` hands them on as soon as nothing earlier can come.
+    """
+
+    def __init__(self, services: Mapping[str, Service], fitter: Fitter) -> None:
+        self._services, self._fitter = dict(services), fitter
+        self._coming: list[_Coming] = []
+        self._number = count()
+
+    def __bool__(self) -> bool:
+        return bool(self._services)
+
+    @property
+    def services(self) -> Mapping[str, Service]:
+        """Return the services by name."""
+        return dict(self._services)
+
+    def submitted(self, job: SubmittedJob) -> None:
+        """Take note of a job; `advance` foretells it."""
+        self._tell(job.submitted_s, 0, job)
+
+    def ended(self, job: EndedJob) -> None:
+        """Take note of the end of a job."""
+        self._tell(job.ended_s, 1, job)
+
+    def counted(self, counts: NodeCounts) -> None:
+        """Take note of how many nodes have jobs."""
+        self._tell(counts.at_s, 2, counts)
+
+    def _tell(self, at_s: float, kind: int, fact: SubmittedJob | EndedJob | NodeCounts) -> None:
+        if self._services:
+            heapq.heappush(self._coming, _Coming(at_s, kind, next(self._number), fact))
+
+    def advance(self, now: float) -> dict[str, Foretold]:
+        """Hand on all facts up to `now`. Return, by job id, how long jobs take that were submitted meanwhile."""
+        found: dict[str, Foretold] = {}
+        while self._coming and self._coming[0].at_s <= now:
+            coming = heapq.heappop(self._coming)
+            self._fit(coming.at_s)
+            if isinstance(coming.fact, SubmittedJob):
+                told = (service.foretell(coming.fact) for service in self._services.values())
+                if (first := next((one for one in told if one is not None), None)) is not None:
+                    found[coming.fact.id] = first
+            else:
+                for service in self._services.values():
+                    service.observe(coming.fact)
+        self._fit(now)
+        return found
+
+    def _fit(self, now: float) -> None:
+        for name, service in self._services.items():
+            if service.fit_due(now):
+                self._fitter.begin(name, service.fitting(now))
+        for name, model in self._fitter.ended():
+            self._services[name].take(model)
+
+    def advise(self, now: float, round: Round, plan: Plan) -> Advice:
+        """Return the advice of all services on a round as one: who wants a machine awake comes first."""
+        return together([service.advise(now, round, plan) for service in self._services.values()])
+
+
+def together(advices: Sequence[Advice]) -> Advice:
+    """Return several pieces of advice as one. A machine that one wants awake does not sleep for another."""
+    if len(advices) == 1:
+        return advices[0]
+    wake = tuple(dict.fromkeys(name for one in advices for name in one.wake))
+    sleep = tuple(dict.fromkeys(name for one in advices for name in one.sleep if name not in wake))
+    reasons = {name: text for one in reversed(advices) for name, text in one.reasons.items()}
+    until_s = {name: at for one in reversed(advices) for name, at in one.until_s.items() if name not in wake}
+    again_s = min((one.again_s for one in advices if one.again_s is not None), default=math.inf)
+    return Advice(wake, sleep, until_s, reasons, None if math.isinf(again_s) else again_s)

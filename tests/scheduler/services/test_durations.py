@@ -1,0 +1,139 @@
+"""The service `durations` foretells lengths by earlier jobs, and nothing that happens later changes a forecast."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from coadapt.estimators.durations.model import LEAST_JOBS, Form
+from coadapt.estimators.foretold import Foretold
+from coadapt.estimators.job_history import EndedJob, SubmittedJob
+from coadapt.scheduler.services.durations import DurationOptions, Durations
+from coadapt.scheduler.services.host import FitAtOnce, ServiceHost
+from coadapt.scheduler.services.registry import make_service
+
+DAY_S = 86_400.0
+LENGTHS_S = {"short": 60.0, "long": 7200.0}
+
+
+def stream(count: int = 600, seed: int = 0) -> list[EndedJob]:
+    """Return jobs of two owners, one every ten minutes; each owner's jobs take about as long as each other."""
+    random = np.random.default_rng(seed)
+    found = []
+    for n in range(count):
+        owner = ("short", "long")[n % 2]
+        seconds = LENGTHS_S[owner] * float(np.exp(0.3 * random.standard_normal()))
+        job = SubmittedJob(f"j{n}", owner, f"{owner}-{n}", "vc", 1 + n % 4, 8.0, 600.0 * n)
+        found.append(EndedJob(job, job.submitted_s + seconds, seconds))
+    return found
+
+
+def forecasts(jobs: list[EndedJob], until_s: float = np.inf, **options: object) -> dict[str, Foretold]:
+    """Return what is foretold of each job at its submission, and none of what happens after `until_s`."""
+    host = ServiceHost({"durations": Durations(DurationOptions.model_validate(options))}, FitAtOnce())
+    for one in jobs:
+        if one.job.submitted_s <= until_s:
+            host.submitted(one.job)
+        if one.ended_s <= until_s:
+            host.ended(one)
+    return host.advance(1e12)
+
+
+@pytest.mark.parametrize("form", list(Form))
+def test_lengths_are_learned_by_owner(form: Form) -> None:
+    found = forecasts(stream(), form=form)
+    for n in (500, 501):
+        owner = ("short", "long")[n % 2]
+        assert 0.5 < found[f"j{n}"].mean_s / LENGTHS_S[owner] < (2 if form is Form.OURS else 5), owner
+        assert "earlier jobs of its owner and name" in found[f"j{n}"].basis
+
+
+@pytest.mark.parametrize("form", list(Form))
+def test_nothing_leaks_a_forecast_is_the_same_whatever_happens_after_the_submission(form: Form) -> None:
+    jobs = stream()
+    for n in (5, 250, 599):
+        at_s = jobs[n].job.submitted_s
+        changed = [
+            one if one.ended_s < at_s else replace(one, ended_s=one.ended_s + 5 * DAY_S, trained_s=1e6)
+            for one in jobs
+        ]
+        alone = forecasts(jobs, until_s=at_s, form=form)[f"j{n}"]
+        assert forecasts(jobs, form=form)[f"j{n}"] == forecasts(changed, form=form)[f"j{n}"] == alone
+
+
+def test_a_job_that_ends_at_the_moment_of_a_submission_does_not_count_for_it() -> None:
+    first = SubmittedJob("a", "ann", "", "vc", 1, 1.0, 0.0)
+    second = replace(first, id="b", submitted_s=100.0)
+    third = replace(first, id="c", submitted_s=100.5)
+    host = ServiceHost({"durations": Durations()}, FitAtOnce())
+    host.ended(EndedJob(first, 100.0, 100.0))
+    for one in (third, second, first):
+        host.submitted(one)
+    found = host.advance(1000.0)
+    assert found["a"].mean_s == found["b"].mean_s > found["c"].mean_s
+    assert [found[id].basis for id in "abc"] == ["no earlier job"] * 2 + ["1 earlier job of its owner and size"]
+
+
+@pytest.mark.parametrize(("blend", "wanted_s"), [(0.1, 190.0), (0.0, 200.0), (1.0, 100.0)])
+def test_the_published_estimate_blends_rolling_mean_and_trees(blend: float, wanted_s: float) -> None:
+    class Trees200(Durations):
+        """Trees that always say 200 s."""
+
+        def fit_due(self, now: float) -> bool:
+            return False
+
+    service = Trees200(DurationOptions.model_validate({"form": "published", "lambda": blend}))
+    for n in range(LEAST_JOBS):
+        service.observe(EndedJob(SubmittedJob(f"j{n}", "bob", "", "vc", 1, 1.0, 0.0), 200.0, 200.0))
+    service.take(service.fitting(1000.0)())
+    service.observe(EndedJob(SubmittedJob("x", "ann", "train", "vc", 4, 1.0, 900.0), 1000.0, 100.0))
+    assert service.foretell(SubmittedJob("y", "ann", "train", "vc", 4, 1.0, 2000.0)).mean_s == pytest.approx(
+        wanted_s
+    )
+
+
+def test_trees_and_codes_survive_their_document() -> None:
+    service = Durations()
+    for one in stream():
+        service.observe(one)
+    service.take(service.fitting(0.0)())
+    document = json.loads(json.dumps(service.document()))
+    again = Durations()
+    again.read(document)
+    for one in stream():
+        again.observe(one)
+    asked = SubmittedJob("new", "long", "long-7", "vc", 2, 8.0, 1e6)
+    assert again.foretell(asked) == service.foretell(asked)
+
+
+@pytest.mark.parametrize(
+    ("spoilt", "why"),
+    [
+        ({"trees": "tree\ntorn"}, "trees: are no LightGBM model"),
+        ({"form": "published"}, "trees: have 68 features, and 11 are accepted"),
+        ({"spread": "tree"}, "trees: are no LightGBM model"),
+        ({"codes": None}, "codes of owner, pool and name are missing"),
+        ({"trees": None}, "trees: are no LightGBM model"),
+    ],
+)
+def test_a_document_that_is_no_such_model_is_refused(spoilt: dict[str, object], why: str) -> None:
+    service = Durations()
+    for one in stream():
+        service.observe(one)
+    service.take(service.fitting(0.0)())
+    with pytest.raises(ValueError, match=why):
+        Durations().read({**(service.document() or {}), **spoilt})
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("lambda", -0.1), ("lambda", 1.1), ("decay", 2.0), ("decay", float("nan")), ("similarity", -1.0),
+        ("refit_h", 0.0), ("most_jobs", 1), ("form", "theirs"), ("utc_offset_h", 15.0), ("lamda", 0.5),
+    ],
+)  # fmt: skip
+def test_options_that_cannot_be_are_refused_with_their_name(option: str, value: object) -> None:
+    with pytest.raises(ValueError, match=f"service durations: .*{option}"):
+        make_service("durations", {option: value})
