@@ -17,7 +17,16 @@ from ..core.decisions import WaitReason
 from ..core.json_numbers import shown
 
 if TYPE_CHECKING:
-    from ..core.schemas import ClusterView, JobDetails, JobRow, NodeRow, PhaseRow, RefusedStatuses, UsageRow
+    from ..core.schemas import (
+        ClusterView,
+        JobDetails,
+        JobRow,
+        MachineRow,
+        NodeRow,
+        PhaseRow,
+        RefusedStatuses,
+        UsageRow,
+    )
 
 STATUS_STYLES = {
     "measuring": "cyan",
@@ -32,6 +41,7 @@ STATUS_STYLES = {
     "failed": "bold red",
     "cancelled": "dim",
 }
+MACHINE_STYLES = {"leaving": "yellow", "asleep": "dim", "waking": "cyan", "failed": "bold red"}
 EMULATED = "emulated"
 DAY_S = 86_400.0
 MOST_ENDED = 20  # the most ended jobs that `list` shows
@@ -210,7 +220,13 @@ def cluster_table(cluster: ClusterView) -> RenderableType:
             _free(node["free_memory_gib"], node["memory_gib"]),
             Text(tenants(node) or "-"),
         )
-    lines: list[RenderableType] = [table if cluster["nodes"] else Text("no GPU nodes")]
+    lines: list[RenderableType] = [
+        table if cluster["nodes"] else Text("no GPU nodes are awake" if cluster["asleep"] else "no GPU nodes")
+    ]
+    if cluster["asleep"]:
+        lines += [Text(""), machines_table(cluster["asleep"], time.time())]
+    if cluster["saved_kwh"]:
+        lines.append(Text(f"machines that slept have saved about {shown(round(cluster['saved_kwh'], 3))} kWh"))
     every = f"{cluster['round_interval_s']:g} s"
     took = (
         f", the last one was solved in {shown(1000 * cluster['solver_s'])} ms"
@@ -235,6 +251,29 @@ def cluster_table(cluster: ClusterView) -> RenderableType:
             Text("emulated nodes run on CPU at the pace of their GPU type; their speed is not this machine's")
         )
     return Group(*lines)
+
+
+def machines_table(machines: Sequence[MachineRow], now: float) -> Table:
+    """Return a table of machines: their state, since when, and until when nobody is likely to need them."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    pools = any(row["pool"] for row in machines)
+    columns = ("MACHINE", *(["POOL"] if pools else []), "GPU TYPE", "GPUS", "STATE", "FOR", "UNTIL ABOUT", "WHY")
+    for name in columns:
+        table.add_column(name, overflow="fold")
+    for row in machines:
+        label = f" ({EMULATED})" if row["emulated"] else ""
+        since, until = row["since_s"], row["until_s"]
+        table.add_row(
+            Text(printable(row["machine"])),
+            *([Text(row["pool"] or "-")] if pools else []),
+            Text(row["gpu_type"] + label),
+            str(row["gpus"]),
+            Text(row["state"] + (" (kept)" if row["keep"] else ""), MACHINE_STYLES.get(row["state"], "")),
+            "-" if since is None else duration(max(now - since, 0.0)),
+            "-" if until is None else time.strftime("%H:%M", time.localtime(until)),
+            Text(printable(row["reason"] or "-")),
+        )
+    return table
 
 
 def _phases(phases: Mapping[str, PhaseRow]) -> str:

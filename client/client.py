@@ -23,9 +23,21 @@ from pydantic import ValidationError
 from ..core.cluster import Cluster, Node
 from ..core.errors import JobStateError, PackageError, StateError
 from ..core.job import JobSpec, Phase
+from ..core.machine_states import MachineState
 from ..core.output_tree import Name, Output
 from ..core.ray_noise import without_ray_noise
-from ..core.schemas import ALL, MEASURING, ClusterView, ForkView, JobDetails, JobRow, SubmitView, TimelineRow
+from ..core.schemas import (
+    ALL,
+    MEASURING,
+    ClusterView,
+    ForkView,
+    JobDetails,
+    JobRow,
+    MachineRow,
+    NodeRow,
+    SubmitView,
+    TimelineRow,
+)
 from ..core.service_names import NAMESPACE, SERVICE_NAME
 from ..core.settings import Settings
 from . import jobfile
@@ -72,13 +84,15 @@ def connect(address: str | None = None, *, state_dir: str | Path | None = None) 
 
 
 def cluster_of(view: ClusterView) -> Cluster:
-    """Return the nodes that a client was shown."""
+    """Return the nodes that a client was shown, and those that sleep: jobs may wait for them."""
+    asleep = (row for row in view["asleep"] if MachineState(row["state"]).is_awaited)
     return Cluster(
-        tuple(
-            Node(row["id"], row["gpu_type"], row["gpus"], row["cpus"], row["memory_gib"], pool=row["pool"])
-            for row in view["nodes"]
-        )
+        (*(_node(row["id"], row) for row in view["nodes"]), *(_node(row["machine"], row) for row in asleep))
     )
+
+
+def _node(id: str, row: NodeRow | MachineRow) -> Node:
+    return Node(id, row["gpu_type"], row["gpus"], row["cpus"], row["memory_gib"], pool=row["pool"])
 
 
 def settings_of(answer: object, address: str) -> Settings:

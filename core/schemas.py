@@ -20,6 +20,7 @@ from .doors import Door
 from .events import EventKind, shown_kind
 from .job import Phase
 from .json_numbers import NOT_FINITE
+from .machine_states import MachineState
 
 # Sources of a job's log beside single ones: all ranks, all profile runs.
 ALL = "all"
@@ -39,6 +40,7 @@ _EventWord = Annotated[str, WithJsonSchema(_KINDS)]
 _PhaseWord = Annotated[str, WithJsonSchema({"enum": [phase.value for phase in Phase]})]
 _DoorWord = Annotated[str, WithJsonSchema(_one_of((door.value, door.line) for door in Door))]
 _DecisionWord = Annotated[str, WithJsonSchema({"enum": ["placed", "waiting", "refused", "ended"]})]
+_StateWord = Annotated[str, WithJsonSchema(_one_of((state.value, state.line) for state in MachineState))]
 _Reason = Annotated[str, WithJsonSchema({"anyOf": [_CODES, {"type": "string"}]})]
 _Number = Annotated[float, WithJsonSchema({"anyOf": [{"type": "number"}, {"enum": list(NOT_FINITE)}]})]
 
@@ -187,6 +189,7 @@ class DeviceRow(TypedDict):
 
 class NodeRow(TypedDict):
     id: str
+    machine: str  # its name, which survives a reboot
     gpu_type: str
     pool: str  # "": it belongs to none
     gpus: int
@@ -198,6 +201,24 @@ class NodeRow(TypedDict):
     emulated: bool
     jobs: dict[str, int]  # job id -> GPUs held here
     devices: list[DeviceRow]
+
+
+class MachineRow(TypedDict):
+    """One machine of `Client.nodes()`, whose node may be powered off."""
+
+    machine: str  # its name, which survives a reboot
+    node: str | None  # id of its node; None: it is not there
+    state: _StateWord  # of `core.machine_states.MachineState`
+    since_s: float | None  # when this state began; None: it was never powered off
+    until_s: float | None  # until when nobody is likely to need it, as foreseen when it fell asleep
+    keep: bool  # `coadapt node keep`: it is never powered off
+    reason: str  # why it is in this state, a sentence; empty: nothing was done to it
+    gpu_type: str
+    pool: str  # "": it belongs to none
+    gpus: int
+    cpus: float
+    memory_gib: float
+    emulated: bool
 
 
 class PhaseRow(TypedDict):
@@ -213,6 +234,8 @@ class ClusterView(TypedDict):
     """`Client.cluster()`."""
 
     nodes: list[NodeRow]
+    asleep: list[MachineRow]  # machines that are powered off, about to be or on their way back, or have failed
+    saved_kwh: float | None  # by machines that slept, from configured watts; None: there are none
     policy: str
     round_interval_s: float
     rounds: int

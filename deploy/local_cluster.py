@@ -188,7 +188,9 @@ def add_nodes(record: ClusterRecord, nodes: Sequence[EmulatedNode]) -> list[Node
     first = len(record.nodes)
     commands = []
     for i, node in enumerate(nodes, start=first):
+        # Emulated nodes share a host, so that its name would not tell them apart.
         labels = f"coadapt.io/gpu-type={node.gpu_type},coadapt.io/emulated=true"
+        labels += f",coadapt.io/machine={machine_name(node.gpu_type, i)}"
         if node.pool:
             labels += f",coadapt.io/pool={node.pool}"
         folder = _node_folder(record, i)
@@ -203,6 +205,11 @@ def add_nodes(record: ClusterRecord, nodes: Sequence[EmulatedNode]) -> list[Node
             raise LocalClusterError(f"emulated node {node.gpu_type}:{node.gpus} did not start: {_last_line(log)}")
         started.append(NodeProcess(node.gpu_type, node.gpus, processes))
     return started
+
+
+def machine_name(gpu_type: str, index: int) -> str:
+    """Return the machine name of an emulated node, by its place in the cluster's record."""
+    return f"{gpu_type}-{index}"
 
 
 def _node_folder(record: ClusterRecord, index: int) -> Path:

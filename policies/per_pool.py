@@ -77,7 +77,13 @@ def rounds_of_pools(round: Round) -> dict[str, Round]:
     for at, job in enumerate(round.jobs):
         jobs.setdefault(job.spec.pool or "", []).append(at)
     return {
-        pool: Round(round.now, round.length, round.cluster.of_pool(pool), [round.jobs[i] for i in at])
+        pool: Round(
+            round.now,
+            round.length,
+            round.cluster.of_pool(pool),
+            [round.jobs[i] for i in at],
+            tuple(node for node in round.asleep if node.pool == pool),
+        )
         for pool, at in jobs.items()
         if pool in round.cluster.pools
     }

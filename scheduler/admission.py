@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from ..core.cluster import Cluster
 from ..core.events import EventKind
 from ..core.job import Phase
+from ..core.sleeping import SleepingNode
 from . import profile_reuse
 from .job_lifecycle import advance
 from .reactions import Reaction
@@ -16,17 +17,24 @@ from .snapshot import allowed_types, waiting_reason
 from .store import Event
 
 
-def admit(job: JobRecord, cluster: Cluster, with_known: Callable[[JobRecord], JobRecord], now: float) -> Reaction:
+def admit(
+    job: JobRecord,
+    cluster: Cluster,
+    with_known: Callable[[JobRecord], JobRecord],
+    now: float,
+    asleep: Sequence[SleepingNode] = (),
+) -> Reaction:
     """Return the job in its next phase: to be measured, or queued.
 
     A job that no node can run stays as it is, with the reason why it waits.
 
     Args:
         with_known: adds what other jobs have measured.
+        asleep: nodes that no job can be placed on now.
     """
     types = allowed_types(job.spec, cluster)
     if not types:
-        return Reaction(replace(job, state=replace(job.state, reason=waiting_reason(job.spec, cluster))))
+        return Reaction(replace(job, state=replace(job.state, reason=waiting_reason(job.spec, cluster, asleep))))
     job = with_known(job)
     known = profile_reuse.measured_types(job.measurements)
     unknown = [t for t in types if t not in known] if job.spec.is_measured_first else []

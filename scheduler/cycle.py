@@ -162,7 +162,7 @@ class SchedulingCycle:
         """Return the jobs to look at, in submission order."""
         before, self._observed = self._observed, nodes
         records = self._records
-        anew = (nodes.cluster, nodes.alive, nodes.ready) != (before.cluster, before.alive, before.ready)
+        anew = nodes.differ_from(before)
         ids, records.changed = records.changed | records.due(now), set()
         jobs = self._store.unretired
         self._losses = {job_id: lost for job_id, lost in self._losses.items() if job_id in jobs}
@@ -189,7 +189,7 @@ class SchedulingCycle:
         trained = [job for job in jobs if job.phase in TRAINED_IN]
         models = self._models.models(trained, nodes.cluster.gpu_types, self._failed)
         lengths = self.learning.model
-        return take_snapshot(jobs, models, nodes.cluster, self._store, self._settings, now, lengths)
+        return take_snapshot(jobs, models, nodes.cluster, self._store, self._settings, now, lengths, nodes.asleep)
 
     def _plan(self, round: Round) -> Plan | None:
         try:

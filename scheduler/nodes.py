@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -18,13 +18,16 @@ from ray.util import get_placement_group, placement_group, remove_placement_grou
 from ray.util.placement_group import PlacementGroup
 
 from ..core.cluster import Cluster, Node
+from ..core.sleeping import SleepingNode
 
 log = logging.getLogger(__name__)
 
 GPU_TYPE_LABEL = "coadapt.io/gpu-type"
 POOL_LABEL = "coadapt.io/pool"
+MACHINE_LABEL = "coadapt.io/machine"
 EMULATED_LABEL = "coadapt.io/emulated"
 ACCELERATOR_LABEL = "ray.io/accelerator-type"
+HEAD_RESOURCE = "node:__internal_head__"
 GIB = 2**30
 FIRST_LOOK_S, LOOK_S = 5.0, 0.2
 
@@ -39,6 +42,14 @@ class NodesSnapshot:
     draining: frozenset[str] = frozenset()
     names: Mapping[str, str] = field(default_factory=dict)  # node id -> address, for people
     ready: bool = False  # Ray has answered at least once
+    machines: Mapping[str, str] = field(default_factory=dict)  # living GPU node, leased or not -> its machine
+    homes: frozenset[str] = frozenset()  # GPU nodes on the machines of the head and of the service
+    asleep: tuple[SleepingNode, ...] = ()  # powered off, about to be, or on their way back
+
+    def differ_from(self, before: NodesSnapshot) -> bool:
+        """Return whether nodes have come, gone, fallen asleep or begun to wake since."""
+        now = self.cluster, self.alive, self.ready, self.asleep
+        return now != (before.cluster, before.alive, before.ready, before.asleep)
 
 
 def node_of(row: Mapping[str, Any]) -> Node | None:
@@ -54,8 +65,26 @@ def node_of(row: Mapping[str, Any]) -> Node | None:
         gpus=gpus,
         cpus=float(resources.get("CPU", 0)),
         memory_gib=float(resources.get("memory", 0)) / GIB,
-        emulated=labels.get(EMULATED_LABEL, "").lower() == "true",
+        emulated=_is_emulated(labels),
         pool=labels.get(POOL_LABEL, ""),
+        machine=labels.get(MACHINE_LABEL) or row.get("NodeManagerHostname", ""),
+    )
+
+
+def _is_emulated(labels: Mapping[str, str]) -> bool:
+    return labels.get(EMULATED_LABEL, "").lower() == "true"
+
+
+def homes_of(rows: Iterable[Mapping[str, Any]], service: str) -> frozenset[str]:
+    """Return the nodes on the machines of the head and of the node `service`; an emulated node is a machine."""
+    rows = list(rows)
+    own = {row["NodeID"] for row in rows if HEAD_RESOURCE in row.get("Resources", {})} | {service}
+    there = {row.get("NodeManagerAddress") for row in rows if row["NodeID"] in own}
+    return frozenset(
+        row["NodeID"]
+        for row in rows
+        if row["NodeID"] in own
+        or (row.get("NodeManagerAddress") in there and not _is_emulated(row.get("Labels", {})))
     )
 
 
@@ -76,6 +105,7 @@ class NodeView:
         self._changed = changed
         self._leases: dict[str, PlacementGroup] = {}
         self._standing: set[str] = set()  # nodes whose lease was granted; a lease lasts as long as its node
+        self._here = ray.get_runtime_context().get_node_id()
         self._stop = threading.Event()
         self.snapshot = NodesSnapshot()
         self._thread = threading.Thread(target=self._watch, name="nodes", daemon=True)
@@ -119,6 +149,8 @@ class NodeView:
             draining=frozenset(draining),
             names={row["NodeID"]: row.get("NodeManagerAddress", "") for row in rows},
             ready=True,
+            machines={node.id: node.machine_name for node in nodes},
+            homes=homes_of(rows, self._here) & {node.id for node in nodes},
         )
         if (self.snapshot.cluster, self.snapshot.alive) != (before.cluster, before.alive) or not before.ready:
             self._changed()

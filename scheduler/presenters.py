@@ -19,6 +19,7 @@ from ..core.schemas import (
     JobDetails,
     JobEvent,
     JobRow,
+    MachineRow,
     MetricPlace,
     NodeRow,
     PhaseRow,
@@ -28,6 +29,7 @@ from ..core.schemas import (
     UsageRow,
 )
 from ..core.settings import Settings
+from ..core.sleeping import SleepingNode
 from ..core.slot import Slot
 from ..core.training_config import MetricTarget
 from ..core.usage import Usage, UsageOn, idle_gpu_minutes
@@ -39,14 +41,23 @@ from .habits import habits_of
 from .hooks import RoundDone
 from .nodes import NodesSnapshot
 from .record import JobRecord, ProfileRun, Refusals
+from .sleeping_nodes import waited_for, why_it_waits
 from .snapshot import runs_somewhere, waiting_reason
 from .status import ends_s, status_of
 from .store import Event
 from .targets import progress
 
 
-def job_row(job: JobRecord, waits: WaitReason | None = None, cluster: Cluster | None = None) -> JobRow:
-    """Return one line of `coadapt list`. `waits`: of `wait_reason`. `cluster`: None if it is not known."""
+def job_row(
+    job: JobRecord,
+    waits: WaitReason | None = None,
+    cluster: Cluster | None = None,
+    asleep: Sequence[SleepingNode] = (),
+) -> JobRow:
+    """Return one line of `coadapt list`.
+
+    `waits`: of `wait_reason`. `cluster`: None if it is not known. `asleep`: nodes that are powered off.
+    """
     shown = job.group or job.target or tuple(run.slot for run in job.profiles if run.active and run.slot)
     types = {slot.gpu_type for slot in shown} if job.active else set()
     report, native = job.report, job.spec.door is Door.NATIVE
@@ -55,7 +66,7 @@ def job_row(job: JobRecord, waits: WaitReason | None = None, cluster: Cluster | 
         name=job.spec.name,
         phase=job.phase.value,
         status=status_of(job).value,
-        reason=_reason(job, cluster),
+        reason=_reason(job, cluster, asleep),
         wait_reason=None if waits is None else waits.value,
         gpu_type=types.pop() if len(types) == 1 else None,
         gpus=sum(slot.gpus for slot in shown) if job.active else 0,
@@ -118,11 +129,13 @@ def _fraction(job: JobRecord) -> float:
     return 1.0 if done else float(job.report.get("fraction", 0.0))
 
 
-def _reason(job: JobRecord, cluster: Cluster | None = None) -> str:
+def _reason(job: JobRecord, cluster: Cluster | None = None, asleep: Sequence[SleepingNode] = ()) -> str:
     if job.paused:
         return "paused by the user"
     if job.origin is not None and not job.origin.copied and job.active:
         return f"waiting for the checkpoint of step {job.origin.steps} of {job.origin.job_id}"
+    if cluster is not None and (found := _waited_for(job, cluster, asleep)):
+        return why_it_waits(found)
     if cluster is not None and _runs_nowhere(job, cluster):
         return waiting_reason(job.spec, cluster)
     if job.phase is Phase.PROFILING:
@@ -143,13 +156,14 @@ def job_details(
     outputs: str = "",
     waits: WaitReason | None = None,
     cluster: Cluster | None = None,
+    asleep: Sequence[SleepingNode] = (),
 ) -> JobDetails:
     """Return what `coadapt describe` shows.
 
-    `work`: where jobs' folders lie on each machine. `waits`: of `wait_reason`. `cluster`: None if it is not known.
+    `work`: where jobs' folders lie on each machine. The others are those of `job_row`.
     """
     details = JobDetails(
-        **job_row(job, waits, cluster),
+        **job_row(job, waits, cluster, asleep),
         spec=(job.changed or job).spec.model_dump(mode="json"),
         events=[job_event(event) for event in events],
         devices=devices_of(job),
@@ -211,6 +225,8 @@ def cluster_view(
     unplanned: str | None = None,
     events: Iterable[Event] = (),
     phases: Mapping[str, PhaseRow] | None = None,
+    asleep: Sequence[MachineRow] = (),
+    saved_kwh: float | None = None,
 ) -> ClusterView:
     """Return what `coadapt cluster` shows: every usable node with what runs on it.
 
@@ -218,6 +234,8 @@ def cluster_view(
     unplanned: why the last round has no plan; None: it has one.
     events: the newest that are of no job, oldest first.
     phases: how long each phase of the last rounds took; None before the first.
+    asleep: machines whose nodes are not there, with what is done to them.
+    saved_kwh: by these.
     """
     held: dict[str, list[tuple[str, Slot]]] = {}
     for job in jobs:
@@ -232,6 +250,8 @@ def cluster_view(
     notes += [f"node {node[:12]} is draining and gets no work" for node in sorted(snapshot.draining)]
     return ClusterView(
         nodes=nodes,
+        asleep=list(asleep),
+        saved_kwh=saved_kwh,
         policy=settings.policy,
         round_interval_s=settings.round_interval_s,
         rounds=rounds,
@@ -255,6 +275,7 @@ def node_row(node: Node, held: Iterable[tuple[str, Slot]]) -> NodeRow:
             tenants.setdefault(device, {})[job_id] = slot.share
     return NodeRow(
         id=node.id,
+        machine=node.machine_name,
         gpu_type=node.gpu_type,
         pool=node.pool,
         gpus=node.gpus,
@@ -302,15 +323,18 @@ def explain(
     unplanned: str | None = None,
     *,
     compiling: bool = False,
+    asleep: Sequence[SleepingNode] = (),
 ) -> dict[str, Any]:
     """Return why a job has what it has: by the last round, or by where the job is if that says nothing of it.
 
     cluster: None if it is not known.
     unplanned: what the policy has failed to plan since the last round, or which pools in it.
     compiling: whether the first round waits for its kernels.
+    asleep: nodes that are powered off. The policy knows nothing of them.
     """
-    if not job.active or job.paused or last is None or all(view.id != job.id for view in last.round.jobs):
-        return explanation_outside_round(job, cluster, compiling=compiling)
+    outside = not job.active or job.paused or last is None or all(view.id != job.id for view in last.round.jobs)
+    if last is None or outside or (cluster is not None and _waited_for(job, cluster, asleep)):
+        return explanation_outside_round(job, cluster, compiling=compiling, asleep=asleep)
     found = explanation(policy.explain(job.id, last.round, last.plan))
     found["lines"] += _what_it_lacks(job, last.wanted.get(job.id, ()))
     failed = last.plan.failures
@@ -328,24 +352,34 @@ def _what_it_lacks(job: JobRecord, given: Iterable[Slot]) -> list[str]:
     return [f"It has {has} of these GPUs now: the others are not free yet, or it gave them up since."]
 
 
-def why_not_in_round(job: JobRecord, cluster: Cluster | None, *, compiling: bool = False) -> str:
+def why_not_in_round(
+    job: JobRecord,
+    cluster: Cluster | None,
+    *,
+    compiling: bool = False,
+    asleep: Sequence[SleepingNode] = (),
+) -> str:
     """One sentence for a job that took no part in the last round."""
     if not job.active:
         was = "was" if job.phase is Phase.CANCELLED else f"has {job.phase.value}:"
         return f"{job.id} {was} {job.state.reason}; `coadapt describe {job.id}` tells what it had"
-    why = _reason(job, cluster) or (WaitReason.COMPILING if compiling else WaitReason.NEXT_ROUND).line
+    why = _reason(job, cluster, asleep) or (WaitReason.COMPILING if compiling else WaitReason.NEXT_ROUND).line
     status = status_of(job).value
     return f"{job.id} is {why}" if why.startswith(status) else f"{job.id} is {status}: {why}"
 
 
 def explanation_outside_round(
-    job: JobRecord, cluster: Cluster | None, *, compiling: bool = False
+    job: JobRecord,
+    cluster: Cluster | None,
+    *,
+    compiling: bool = False,
+    asleep: Sequence[SleepingNode] = (),
 ) -> dict[str, Any]:
     """Return what `explain` answers for a job that took no part in the last round.
 
     `decision` is "placed", "waiting" or "ended"; `reason` is a code of `WaitReason`, or how the job ended.
     """
-    decision, reason = "waiting", _why_outside(job, cluster, compiling).value
+    decision, reason = "waiting", _why_outside(job, cluster, compiling, asleep).value
     if not job.active:
         decision, reason = "ended", job.phase.value
     return {
@@ -353,26 +387,38 @@ def explanation_outside_round(
         "name": job.spec.name,
         "decision": "placed" if job.active and job.target else decision,
         "reason": None if job.active and job.target else reason,
-        "lines": [why_not_in_round(job, cluster, compiling=compiling)],
+        "lines": [why_not_in_round(job, cluster, compiling=compiling, asleep=asleep)],
     }
 
 
 def wait_reason(
-    job: JobRecord, last: RoundDone | None, cluster: Cluster | None, *, compiling: bool = False
+    job: JobRecord,
+    last: RoundDone | None,
+    cluster: Cluster | None,
+    *,
+    compiling: bool = False,
+    asleep: Sequence[SleepingNode] = (),
 ) -> WaitReason | None:
     """Return why a job has no GPUs to train on: by the last round, or by where it is if that gave it none.
 
     None: it has some, or it has ended. `compiling`: whether the first round waits for its kernels.
+    `asleep`: nodes that are powered off, of which policies know nothing.
     """
     if not job.active or job.target:
         return None
+    if not job.paused and cluster is not None and _waited_for(job, cluster, asleep):
+        return WaitReason.NODE_ASLEEP
     said = None if last is None or job.paused else last.wait_reasons.get(job.id)
-    return said or _why_outside(job, cluster, compiling)
+    return said or _why_outside(job, cluster, compiling, asleep)
 
 
-def _why_outside(job: JobRecord, cluster: Cluster | None, compiling: bool) -> WaitReason:
+def _why_outside(
+    job: JobRecord, cluster: Cluster | None, compiling: bool, asleep: Sequence[SleepingNode] = ()
+) -> WaitReason:
     if job.paused:
         return WaitReason.PAUSED
+    if cluster is not None and _waited_for(job, cluster, asleep):
+        return WaitReason.NODE_ASLEEP
     if cluster is not None and _runs_nowhere(job, cluster):
         # A cluster without nodes has no pools either: what belongs to no pool waits for its types then.
         gone = (job.spec.pool or "") not in cluster.pools and bool(job.spec.pool or cluster.nodes)
@@ -385,6 +431,15 @@ def _why_outside(job: JobRecord, cluster: Cluster | None, compiling: bool) -> Wa
 def _runs_nowhere(job: JobRecord, cluster: Cluster) -> bool:
     """Return whether an active job occupies nothing and no node of its pool could run it."""
     return job.active and not job.occupied and not runs_somewhere(job.spec, cluster)
+
+
+def _waited_for(job: JobRecord, cluster: Cluster, asleep: Sequence[SleepingNode]) -> tuple[SleepingNode, ...]:
+    """Return the sleeping nodes that an active job waits for, which occupies nothing and is not being measured."""
+    if not asleep or not job.active or job.occupied or (job.origin is not None and not job.origin.copied):
+        return ()
+    if job.phase is Phase.PROFILING and runs_somewhere(job.spec, cluster):
+        return ()
+    return waited_for(job.spec, cluster, asleep)
 
 
 def explanation(explained: Explanation) -> dict[str, Any]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from ..core.cluster import Cluster
 from ..core.events import EventKind
 from ..core.job import Phase
 from ..core.settings import Settings
+from ..core.sleeping import SleepingNode
 from ..core.slot import Slot
 from . import profile_reuse
 from .commands import Command, EndProfile, RestartExecutor
@@ -40,8 +41,10 @@ def measure_on_new_types(job: JobRecord, cluster: Cluster, now: float) -> Reacti
     )
 
 
-def measure_on_present_types(job: JobRecord, cluster: Cluster, now: float) -> Reaction:
-    """Measure on the GPU types there are now, where those the job waits for have all gone."""
+def measure_on_present_types(
+    job: JobRecord, cluster: Cluster, now: float, asleep: Sequence[SleepingNode] = ()
+) -> Reaction:
+    """Measure on the GPU types there are now, where those the job waits for have all gone or sleep."""
     open_runs = [run for run in job.profiles if run.ok is None]
     present = allowed_types(job.spec, cluster)
     # The record of a run is all that says that its worker may still be in its slot.
@@ -51,7 +54,9 @@ def measure_on_present_types(job: JobRecord, cluster: Cluster, now: float) -> Re
         return Reaction(job)
     done = tuple(run for run in job.profiles if run.ok is not None)
     new = tuple(ProfileRun(t) for t in present if t not in {run.gpu_type for run in done})
-    text = f"to be measured on {', '.join(run.gpu_type for run in new)}" if new else "its GPU types are gone"
+    sleep = {run.gpu_type for run in open_runs} & {one.node.gpu_type for one in asleep}
+    gone = f"its nodes of type {', '.join(sorted(sleep))} sleep" if sleep else "its GPU types are gone"
+    text = f"to be measured on {', '.join(run.gpu_type for run in new)}" if new else gone
     return Reaction(replace(job, profiles=(*done, *new)), (_admitted(job, now, text),), round=True)
 
 

@@ -141,15 +141,17 @@ class SchedulerService:
 
     def list(self) -> Sequence[dict[str, Any]]:
         """Return a `core.schemas.JobRow` of every job, in submission order."""
-        cluster = self._cluster()
-        return [dict(presenters.job_row(job, self._waits(job), cluster)) for job in self._store.jobs.values()]
+        cluster, asleep = self._cluster(), self._nodes.snapshot.asleep
+        jobs = self._store.jobs.values()
+        return [dict(presenters.job_row(job, self._waits(job), cluster, asleep)) for job in jobs]
 
     def describe(self, job_id: str) -> dict[str, Any]:
         """Return `core.schemas.JobDetails`. Raises: KeyError."""
         job = self._store.get(job_id)
         events = self._store.events(job_id, last=200)
         waits, outputs = self._waits(job), self._outputs_url(job)
-        return dict(presenters.job_details(job, events, self._work, outputs, waits, self._cluster()))
+        asleep = self._nodes.snapshot.asleep
+        return dict(presenters.job_details(job, events, self._work, outputs, waits, self._cluster(), asleep))
 
     def output_page(self, job_id: str, after: Name = ()) -> Sequence[Output]:
         """Return outputs of a job after a name, as `Outputs.page` does. Raises: KeyError, OutputError."""
@@ -222,7 +224,13 @@ class SchedulerService:
         job = self._store.get(job_id)
         cycle = self._cycle
         return presenters.explain(
-            job, cycle.last_round, self._policy, self._cluster(), cycle.unplanned, compiling=self.compiling()
+            job,
+            cycle.last_round,
+            self._policy,
+            self._cluster(),
+            cycle.unplanned,
+            compiling=self.compiling(),
+            asleep=self._nodes.snapshot.asleep,
         )
 
     def timeline(self, job_id: str | None = None) -> Sequence[dict[str, Any]]:
@@ -262,7 +270,13 @@ class SchedulerService:
         return nodes.cluster if nodes.ready else None
 
     def _waits(self, job: JobRecord) -> WaitReason | None:
-        return presenters.wait_reason(job, self._cycle.last_round, self._cluster(), compiling=self.compiling())
+        return presenters.wait_reason(
+            job,
+            self._cycle.last_round,
+            self._cluster(),
+            compiling=self.compiling(),
+            asleep=self._nodes.snapshot.asleep,
+        )
 
     def _outputs_url(self, job: JobRecord) -> str:
         return self._settings.outputs_url(job.id, job.spec.training.checkpoint.url)

@@ -14,9 +14,10 @@ from typing import Any
 
 from ..core.cluster import Cluster
 from ..core.completion import samples_left
-from ..core.expected import Expected, ExpectedSource
+from ..core.expected import UNKNOWN, Expected, ExpectedSource
 from ..core.job import JobSpec, Phase, Reservation
 from ..core.settings import Settings
+from ..core.sleeping import SleepingNode
 from ..core.training_config import Adaptivity
 from ..estimators.goodput import JobModel
 from ..estimators.run_lengths import RunLengths
@@ -24,6 +25,7 @@ from ..policies.contract.round import JobView, Round
 from .expectations import NO_LENGTHS, expectations
 from .profile_work import ProfileWork
 from .record import JobRecord, ProfileRun, placement_of
+from .sleeping_nodes import waited_for, why_it_waits
 from .store import Store
 
 START_S = 900.0  # longest that processes may rightly take to start
@@ -60,8 +62,10 @@ def runs_somewhere(spec: JobSpec, cluster: Cluster) -> bool:
     return False
 
 
-def waiting_reason(spec: JobSpec, cluster: Cluster) -> str:
-    """Return why no node of the job's pool can run the job."""
+def waiting_reason(spec: JobSpec, cluster: Cluster, asleep: Sequence[SleepingNode] = ()) -> str:
+    """Return why no node of the job's pool can run the job now."""
+    if found := waited_for(spec, cluster, asleep):
+        return why_it_waits(found)
     if spec.pool is not None and spec.pool not in cluster.pools:
         return f"waiting for pool {spec.pool}, which has no nodes now"
     wanted, pool = spec.resources.gpu_types, cluster.of_pool(spec.pool or "")
@@ -219,8 +223,15 @@ def take_snapshot(
     settings: Settings,
     now: float,
     lengths: RunLengths = NO_LENGTHS,
+    asleep: Sequence[SleepingNode] = (),
 ) -> Snapshot:
-    """Return everything that wants GPUs now, in submission order; `lengths`: of earlier runs."""
+    """Return everything that wants GPUs now, in submission order.
+
+    A job that only sleeping nodes can run takes part, too, so that whoever wakes nodes knows of it.
+
+    Args:
+        lengths: of earlier runs.
+    """
     profiles = profile_views(jobs, cluster, settings.profile_share, now)
     views = list(profiles.values())
     trains = [job for job in jobs if job.phase in TRAINED_IN and runs_somewhere(job.spec, cluster)]
@@ -231,6 +242,12 @@ def take_snapshot(
         job_view(job, _of_use(models.get(job.id), job, cluster), expected[job.id], store, settings, now)
         for job in trains
     ]
+    views += [
+        job_view(job, None, UNKNOWN, store, settings, now)
+        for job in (jobs if asleep else ())
+        if not job.occupied and not runs_somewhere(job.spec, cluster) and waited_for(job.spec, cluster, asleep)
+    ]
     views.sort(key=lambda view: (view.submitted_s, view.id))
-    round = Round(now=now, length=settings.round_interval_s, cluster=cluster, jobs=views)
+    nodes = tuple(one.node for one in asleep)
+    round = Round(now=now, length=settings.round_interval_s, cluster=cluster, jobs=views, asleep=nodes)
     return Snapshot(round, {work.id: work for work in profiles})

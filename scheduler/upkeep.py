@@ -31,11 +31,13 @@ def steps(
         yield lambda job: begin_again(job, settings, now)
         yield (
             lambda job: (
-                Reaction(job) if job.renews or waits_for_copy(job) else admit(job, nodes.cluster, with_known, now)
+                Reaction(job)
+                if job.renews or waits_for_copy(job)
+                else admit(job, nodes.cluster, with_known, now, nodes.asleep)
             )
         )
     elif job.phase is Phase.PROFILING:
-        yield lambda job: measure_on_present_types(job, nodes.cluster, now)
+        yield lambda job: measure_on_present_types(job, nodes.cluster, now, nodes.asleep)
         yield from [lambda job: give_up_late(job, settings, now)] * len(job.measured_in)
         yield lambda job: skip_known(job, with_known, now)
         yield lambda job: finish_profiling(job, settings, now)

@@ -231,7 +231,7 @@ class Running(Unending):
     settings = None
 
     def cluster(self) -> dict:
-        return {"nodes": []}
+        return {"nodes": [], "asleep": []}
 
     def list(self) -> list[dict]:
         return [row(id="vision-1", name="vision", phase=self.phase, reason="so", finished_s=1.0)]
@@ -484,6 +484,8 @@ def test_the_last_round_is_told_with_what_its_plan_is_proven_to_be(
         show.cluster_table(
             {
                 "nodes": [],
+                "asleep": [],
+                "saved_kwh": None,
                 "policy": "sia",
                 "round_interval_s": 60.0,
                 "rounds": 12,

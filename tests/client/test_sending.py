@@ -29,7 +29,7 @@ class Recorded(Client):
             case "would_fork":
                 return {"steps": 5, "refused": [], "notes": [], **self.forked}
             case "cluster":
-                return {"nodes": [NODE]}
+                return {"nodes": [NODE], "asleep": []}
             case "describe":
                 return {"spec": {"name": "a", "script": "train.py"}}
             case "has_package":

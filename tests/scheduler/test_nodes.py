@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from coadapt.core.cluster import Cluster, Node
 from coadapt.core.job import JobSpec, ResourceRequest
-from coadapt.scheduler.nodes import GIB, node_of
+from coadapt.scheduler.nodes import GIB, homes_of, node_of
 from coadapt.scheduler.snapshot import allowed_types, waiting_reason
 
 
@@ -72,3 +72,31 @@ def test_what_a_pool_lacks_is_said_of_the_pool_and_not_of_the_cluster() -> None:
     ):
         spec = JobSpec(name="j", script="t.py", pool=pool, resources=ResourceRequest(gpu_types=[wanted]))
         assert waiting_reason(spec, nodes) == said
+
+
+def test_the_machine_name_is_the_label_or_else_the_host_name() -> None:
+    labelled = row({"coadapt.io/gpu-type": "t4", "coadapt.io/machine": "rack-7"}, GPU=1)
+    for named, expected in (
+        (labelled, "rack-7"),
+        (labelled | {"NodeManagerHostname": "host"}, "rack-7"),
+        (row({"coadapt.io/gpu-type": "t4"}, GPU=1) | {"NodeManagerHostname": "host"}, "host"),
+        (row({"coadapt.io/gpu-type": "t4"}, GPU=1), "abc"),
+    ):
+        found = node_of(named)
+        assert found is not None
+        assert found.machine_name == expected
+
+
+def test_nodes_on_the_machines_of_the_head_and_of_the_service_are_known_and_emulated_ones_are_machines() -> None:
+    def there(id: str, address: str, **more: Any) -> dict[str, Any]:
+        labels = {"coadapt.io/emulated": "true"} if more.pop("emulated", False) else {}
+        return {"NodeID": id, "NodeManagerAddress": address, "Labels": labels, "Resources": more}
+
+    rows = [
+        there("head", "1.1.1.1", **{"node:__internal_head__": 1.0}),
+        there("beside", "1.1.1.1", GPU=1),
+        there("pretended", "1.1.1.1", GPU=1, emulated=True),
+        there("service", "2.2.2.2", GPU=1),
+        there("other", "3.3.3.3", GPU=1),
+    ]
+    assert homes_of(rows, "service") == {"head", "beside", "service"}

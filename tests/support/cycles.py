@@ -21,6 +21,7 @@ from coadapt.core.job import JobSpec
 from coadapt.core.placement import NodeShare, Placement
 from coadapt.core.reports import JobInfo, Progress, Report, StepRow
 from coadapt.core.settings import Settings
+from coadapt.core.sleeping import SleepingNode
 from coadapt.core.slot import Slot
 from coadapt.estimators.measurements import Measurements
 from coadapt.executor.executor_job import ExecutorStatus
@@ -77,20 +78,26 @@ class StubNodes:
 
 
 def nodes_of(
-    where: Cluster, draining: frozenset[str] = frozenset(), leases: Mapping[str, str] | None = None
+    where: Cluster,
+    draining: frozenset[str] = frozenset(),
+    leases: Mapping[str, str] | None = None,
+    asleep: Mapping[str, bool] | None = None,
 ) -> NodesSnapshot:
     """Return nodes that are alive and leased. Draining ones take no part in rounds.
 
     `leases`: lease ids by node, where they are not the usual ones.
+    `asleep`: nodes that sleep, and whether each is on its way back.
     """
-    ids = [node.id for node in where.nodes]
+    asleep = asleep or {}
+    ids = [node.id for node in where.nodes if node.id not in asleep]
     return NodesSnapshot(
-        cluster=Cluster(tuple(node for node in where.nodes if node.id not in draining)),
+        cluster=Cluster(tuple(node for node in where.nodes if node.id in ids and node.id not in draining)),
         leases={id: (leases or {}).get(id, f"lease-{id}") for id in ids},
         alive=frozenset(ids),
         draining=draining,
         names={id: f"machine-{id}" for id in ids},
         ready=True,
+        asleep=tuple(SleepingNode(n, asleep[n.id]) for n in where.nodes if n.id in asleep),
     )
 
 
@@ -359,6 +366,11 @@ class World:
 
     def on_drain(self, *nodes: str) -> None:
         self.nodes.snapshot = nodes_of(self.all, frozenset(nodes))
+
+    def on_sleep(self, *nodes: str) -> None:
+        """Do `sleep a100-000 t4-000=waking`: these nodes sleep, or are on their way back; all others are awake."""
+        asleep = {word.partition("=")[0]: word.endswith("=waking") for word in nodes}
+        self.nodes.snapshot = nodes_of(self.all, asleep=asleep)
 
     def on_unready(self) -> None:
         self.nodes.snapshot = NodesSnapshot()
