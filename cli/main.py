@@ -28,8 +28,11 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
+node_app = typer.Typer(help="Show machines, and power them off and on.", rich_markup_mode=None)
+app.add_typer(node_app, name="node")
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead.")]
 INTERRUPTED = "interrupted; submitted jobs go on"
+Machines = Annotated[list[str], typer.Argument(metavar="NAME…", help="Names of machines.")]
 Job = Annotated[str, typer.Argument(metavar="JOB", help="A job's id, or its name where only one job has it.")]
 
 
@@ -154,6 +157,9 @@ def up(
     checkpoints: Annotated[
         str | None, typer.Option(help="Folder or URL of checkpoints that every node reaches.")
     ] = None,
+    power: Annotated[
+        Path | None, typer.Option(metavar="FILE.yaml", help="How machines are powered off and on.")
+    ] = None,
 ) -> None:
     """Start the scheduler: on a cluster emulated on this machine, or on a Ray cluster that runs."""
     from pydantic import ValidationError
@@ -171,6 +177,8 @@ def up(
     chosen: dict[str, Any] = {"policy": policy, "policy_options": options}
     chosen |= {"round_interval_s": round_interval, "time_scale": time_scale}
     chosen |= {"checkpoint_root": checkpoints} if checkpoints is not None else {}
+    if power is not None:
+        chosen["power"] = _power(power, emulate is not None)
     try:
         settings = Settings(**chosen)
     except ValidationError as error:
@@ -184,6 +192,19 @@ def up(
         raise typer.BadParameter(by_option(str(error))) from None
     client = local_cluster.up(emulate=emulate, address=address, settings=settings, tell=_tell, rounds=False)
     _print(show.cluster_table(client.cluster()), False)
+
+
+def _power(path: Path, emulated: bool) -> Any:
+    """Read a power file. Raise BadParameter for one that cannot be used."""
+    from ..deploy import power_file
+
+    try:
+        settings = power_file.load(path)
+    except power_file.PowerFileError as error:
+        raise typer.BadParameter(f"--power: {error}") from None
+    if settings.adapter == "emulated" and not emulated:
+        raise typer.BadParameter(f"--power: {path}: adapter: emulated is only for --emulate")
+    return settings
 
 
 def _policy_option(text: str) -> tuple[str, Any]:
@@ -600,6 +621,52 @@ def cluster(as_json: Json = False) -> None:
         from .show import cluster_table
 
         _print(cluster_table(view), False)
+
+
+@node_app.command("list")
+def list_machines(as_json: Json = False) -> None:
+    """Show every machine: on, leaving, asleep, waking or failed, since when, and why."""
+    rows = _connect().machines()
+    if as_json:
+        _print(rows, True)
+    else:
+        from .show import machines_table
+
+        _print(machines_table(rows, time.time()) if rows else "no machines", False)
+
+
+@node_app.command("sleep")
+def sleep_machines(names: Machines, as_json: Json = False) -> int:
+    """Power machines off on which nothing runs."""
+    return _power_each("sleep", names, as_json)
+
+
+@node_app.command("wake")
+def wake_machines(names: Machines, as_json: Json = False) -> int:
+    """Power machines on, also those that have failed to come back."""
+    return _power_each("wake", names, as_json)
+
+
+@node_app.command("keep")
+def keep_machines(
+    names: Machines,
+    undo: Annotated[bool, typer.Option("--undo", help="They may be powered off again.")] = False,
+    as_json: Json = False,
+) -> int:
+    """Never power machines off. One that sleeps stays asleep until it is woken."""
+    return _power_each("unkeep" if undo else "keep", names, as_json)
+
+
+@node_app.command("forget")
+def forget_machines(names: Machines, as_json: Json = False) -> int:
+    """Forget machines that sleep or have failed and will never come back."""
+    return _power_each("forget", names, as_json)
+
+
+def _power_each(verb: str, names: list[str], as_json: bool) -> int:
+    from .node import each
+
+    return each(_connect(), verb, names, partial(_print, as_json=True) if as_json else None)
 
 
 @app.command()

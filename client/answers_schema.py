@@ -8,13 +8,14 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from ..core.schemas import ClusterView, ExplainView, JobDetails, JobRow, SubmitView, TimelineRow
+from ..core.schemas import ClusterView, ExplainView, JobDetails, JobRow, MachineRow, SubmitView, TimelineRow
 
 SCHEMA_PATH = Path(__file__).with_name("answers_schema.json")
 ANSWERS: dict[str, Any] = {
     "list": list[JobRow],
     "describe": JobDetails,
     "cluster": ClusterView,
+    "node list": list[MachineRow],
     "explain": ExplainView,
     "timeline": list[TimelineRow],
     "submit --check": list[SubmitView],  # of `Client.check`: one of them

@@ -350,6 +350,17 @@ class Client:
     def cluster(self) -> ClusterView:
         return cast(ClusterView, self.call("cluster"))
 
+    def machines(self) -> Sequence[MachineRow]:
+        """Return every machine, also those whose nodes sleep, by name."""
+        return cast("list[MachineRow]", self.call("machines"))
+
+    def power(self, verb: str, machine: str) -> bool:
+        """Do `sleep`, `wake`, `keep`, `unkeep` or `forget` to a machine. Return False if there is nothing to do.
+
+        Raises: PowerError, in one sentence, where it cannot be done; UnknownJobError for an unknown machine.
+        """
+        return bool(self.call("power", verb, machine))
+
     def explain(self, job_id: str) -> dict[str, Any]:
         """Return why the job has what it has: `lines` for people, the other fields for programs."""
         return cast("dict[str, Any]", self.call("explain", job_id))

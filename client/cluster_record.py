@@ -33,11 +33,12 @@ class Process:
 
 @dataclass(frozen=True)
 class NodeProcess:
-    """One emulated node: its Ray processes; the first is its raylet."""
+    """One emulated node: its Ray processes; the first is its raylet. While it sleeps it has none."""
 
     gpu_type: str
     gpus: int
     processes: tuple[Process, ...] = ()
+    pool: str = ""
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,9 @@ class ClusterRecord:
             row = json.loads(path.read_text())
             head = tuple(Process(**p) for p in row.pop("head"))
             nodes = tuple(
-                NodeProcess(n["gpu_type"], n["gpus"], tuple(Process(**p) for p in n["processes"]))
+                NodeProcess(
+                    n["gpu_type"], n["gpus"], tuple(Process(**p) for p in n["processes"]), n.get("pool", "")
+                )
                 for n in row.pop("nodes")
             )
             return cls(**row, head=head, nodes=nodes)

@@ -19,3 +19,7 @@ class FunctionError(ValueError):
 
 class StateError(RuntimeError):
     """The service could not write its state, as on a full disk; one sentence for a person."""
+
+
+class PowerError(ValueError):
+    """A machine could not be powered off or on as asked; one sentence for a person."""

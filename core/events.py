@@ -30,6 +30,7 @@ class EventKind(Code):
     REQUEUE = "requeue", "the user had the job give up its GPUs and wait again, or an ended one run again"
     PLAN = "plan", "of the cluster: a round decided something new"
     LEARNED = "learned", "of the cluster: a model was fitted anew, and is taken or not"
+    POWER = "power", "of the cluster: a machine goes to sleep, wakes, or did not do so"
     PLANNED = "planned", "of the cluster: the policy plans again, after rounds in which it did not"
     ERROR = "error", "something went wrong in a round; the others go on"
 

@@ -204,7 +204,7 @@ class NodeRow(TypedDict):
 
 
 class MachineRow(TypedDict):
-    """One machine of `Client.nodes()`, whose node may be powered off."""
+    """One machine of `Client.machines()`, whose node may be powered off."""
 
     machine: str  # its name, which survives a reboot
     node: str | None  # id of its node; None: it is not there

@@ -8,6 +8,8 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
+from .power_settings import PowerSettings
+
 
 def default_home() -> str:
     """Return `$COADAPT_HOME`, else `~/.coadapt`."""
@@ -49,6 +51,8 @@ class Settings(BaseModel):
     node_refresh_s: float = Field(default=1.0, gt=0)
     # CPUs of a leased GPU node that stay outside the lease, for Ray's own and other people's small actors.
     spare_cpus: float = Field(default=1.0, ge=0)
+    # How machines are powered off and on; None: they never are.
+    power: PowerSettings | None = None
     max_package_mib: Annotated[int, Field(ge=1, le=500)] = 100
 
     @field_validator("state_dir")

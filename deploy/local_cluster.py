@@ -15,9 +15,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -40,7 +41,9 @@ HEALTH = {
     "health_check_timeout_ms": 2000,
     "health_check_failure_threshold": 4,
 }
+RAYS_OWN = ("RAY_JOB_ID", "RAY_RAYLET_PID", "RAY_ADDRESS", "RAY_NAMESPACE", "CUDA_VISIBLE_DEVICES")
 OBJECT_STORE_BYTES = 80 * 2**20
+MOST_PASSES = 3
 START_TIMEOUT_S = 240.0  # four nodes start at once, on machines that have other work, too
 
 
@@ -186,24 +189,30 @@ def _start_head(record: ClusterRecord) -> tuple[tuple[Process, ...], str]:
 def add_nodes(record: ClusterRecord, nodes: Sequence[EmulatedNode]) -> list[NodeProcess]:
     """Start more emulated nodes on a running cluster, all at once. The caller keeps the record."""
     first = len(record.nodes)
-    commands = []
-    for i, node in enumerate(nodes, start=first):
+    return start_nodes(record, {first + i: node for i, node in enumerate(nodes)})
+
+
+def start_nodes(record: ClusterRecord, nodes: Mapping[int, EmulatedNode]) -> list[NodeProcess]:
+    """Start emulated nodes, by their places in the record, all at once. The caller keeps the record."""
+    commands, folders = [], []
+    for i, node in nodes.items():
         # Emulated nodes share a host, so that its name would not tell them apart.
         labels = f"coadapt.io/gpu-type={node.gpu_type},coadapt.io/emulated=true"
         labels += f",coadapt.io/machine={machine_name(node.gpu_type, i)}"
         if node.pool:
             labels += f",coadapt.io/pool={node.pool}"
         folder = _node_folder(record, i)
+        folders.append(folder)
         # Without its own folder a node takes the head's, and nodes that start together race for socket names.
         options = [f"--address={record.address}", f"--temp-dir={folder}", f"--num-gpus={node.gpus}"]
         commands.append(_ray_start(record, folder, [*options, f"--labels={labels}"]))
     logs = _run(commands, record)
     started = []
-    for i, (node, log) in enumerate(zip(nodes, logs, strict=True), start=first):
-        processes = _marked(f"{record.mark}-{_node_folder(record, i).name}")
+    for node, folder, log in zip(nodes.values(), folders, logs, strict=True):
+        processes = _marked(f"{record.mark}-{folder.name}")
         if not processes:
             raise LocalClusterError(f"emulated node {node.gpu_type}:{node.gpus} did not start: {_last_line(log)}")
-        started.append(NodeProcess(node.gpu_type, node.gpus, processes))
+        started.append(NodeProcess(node.gpu_type, node.gpus, processes, node.pool))
     return started
 
 
@@ -213,8 +222,20 @@ def machine_name(gpu_type: str, index: int) -> str:
 
 
 def _node_folder(record: ClusterRecord, index: int) -> Path:
-    """Return the node's own folder for Ray's files; no earlier node has used it."""
-    return Path(record.temp_dir) / f"n{index}"
+    """Return a folder for Ray's files of a node that starts; no earlier life of a node has used it."""
+    names = chain([f"n{index}"], (f"n{index}-{life}" for life in count(1)))
+    return next(path for name in names if not (path := Path(record.temp_dir) / name).exists())
+
+
+def raylets(record: ClusterRecord, index: int) -> list[psutil.Process]:
+    """Return the raylets of a node that live, of all its lives: none while it sleeps, and one if it is awake."""
+    found = []
+    for name in _folders(record):
+        if name.split("-")[0] == f"n{index}":
+            found += [
+                p for known in _marked(f"{record.mark}-{name}") if (p := known.alive()) and p.name() == "raylet"
+            ]
+    return found
 
 
 @dataclass(frozen=True)
@@ -226,7 +247,9 @@ class _Command:
 
 def _ray_start(record: ClusterRecord, folder: Path, options: Sequence[str]) -> _Command:
     folder.mkdir(parents=True, exist_ok=True)
-    env = os.environ | record.environment()
+    # A process of Ray, as the service, has variables that are only for itself.
+    own = {name: value for name, value in os.environ.items() if name not in RAYS_OWN}
+    env = own | record.environment()
     env |= {
         "RAY_TMPDIR": str(folder),
         "RAY_USAGE_STATS_ENABLED": "0",
@@ -236,8 +259,6 @@ def _ray_start(record: ClusterRecord, folder: Path, options: Sequence[str]) -> _
     }
     # By default Ray's workers get what others leave: beside a busy program nothing would train.
     env.setdefault("RAY_worker_niceness", "0")
-    for name in ("RAY_ADDRESS", "RAY_NAMESPACE", "CUDA_VISIBLE_DEVICES"):
-        env.pop(name, None)
     # Few logical CPUs: Ray starts that many idle workers ahead, and leases count GPUs.
     common = [
         "--num-cpus=1",
@@ -314,19 +335,22 @@ def _marked(mark: str) -> tuple[Process, ...]:
 
 def end_processes(record: ClusterRecord) -> None:
     """End the recorded processes, what carries the mark and all their descendants; nothing else."""
-    roots = [p for node in record.nodes for p in node.processes] + list(record.head)
-    roots += [p for name in _folders(record) for p in _marked(f"{record.mark}-{name}")]
-    everyone: dict[int, psutil.Process] = {}
-    for root in roots:
-        process = root.alive()
-        if process is not None:
+    for _ in range(MOST_PASSES):  # a node that was being woken may have started a process meanwhile
+        roots = [p for node in record.nodes for p in node.processes] + list(record.head)
+        roots += [p for name in _folders(record) for p in _marked(f"{record.mark}-{name}")]
+        everyone: dict[int, psutil.Process] = {}
+        for root in roots:
+            process = root.alive()
+            if process is not None:
+                with suppress(psutil.NoSuchProcess):
+                    everyone |= {child.pid: child for child in process.children(recursive=True)}
+                everyone[process.pid] = process
+        if not everyone:
+            break
+        for process in everyone.values():
             with suppress(psutil.NoSuchProcess):
-                everyone |= {child.pid: child for child in process.children(recursive=True)}
-            everyone[process.pid] = process
-    for process in everyone.values():
-        with suppress(psutil.NoSuchProcess):
-            process.kill()
-    psutil.wait_procs(list(everyone.values()), timeout=10)
+                process.kill()
+        psutil.wait_procs(list(everyone.values()), timeout=10)
     if record.temp_dir:
         shutil.rmtree(record.temp_dir, ignore_errors=True)
 
@@ -336,4 +360,14 @@ def _folders(record: ClusterRecord) -> list[str]:
     return sorted(path.name for path in folder.iterdir()) if record.temp_dir and folder.is_dir() else []
 
 
-__all__ = ["ClusterRecord", "LocalClusterError", "add_nodes", "cluster", "down", "end_processes", "up"]
+__all__ = [
+    "ClusterRecord",
+    "LocalClusterError",
+    "add_nodes",
+    "cluster",
+    "down",
+    "end_processes",
+    "raylets",
+    "start_nodes",
+    "up",
+]

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from ..client.client import RETRY_S, Client, NoClusterError, connected_ray
 from ..client.cluster_record import ClusterRecord
+from ..core.schemas import ClusterView
 from ..core.service_names import NAMESPACE, SERVICE_NAME
 from ..core.settings import Settings
 from ..executor.light_actor import light
@@ -64,7 +65,7 @@ def start_service(
             tell(COMPILING)
             told = True
         answers = client.call("ping") or (compiling and not rounds)
-        if answers and len(client.cluster()["nodes"]) >= len(record.nodes):
+        if answers and _nodes_there(client.cluster()) >= len(record.nodes):
             break
         if compiling:
             deadline = time.monotonic() + RETRY_S
@@ -72,6 +73,11 @@ def start_service(
             raise NoClusterError(f"the nodes of the cluster could not be leased in {RETRY_S:.0f} s")
         time.sleep(0.05)
     return client
+
+
+def _nodes_there(cluster: ClusterView) -> int:
+    """Return how many nodes are leased, or known to be away."""
+    return len(cluster["nodes"]) + len(cluster["asleep"])
 
 
 def _difference(running: Settings, asked: Settings) -> str:

@@ -17,7 +17,9 @@ from .record import JobRecord
 class NodeSource(Protocol):
     """Knows the nodes of the cluster, as `nodes.NodeView` does."""
 
-    snapshot: NodesSnapshot
+    @property
+    def snapshot(self) -> NodesSnapshot:
+        """Return the newest snapshot."""
 
 
 class ExecutorBackend(Protocol):

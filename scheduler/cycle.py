@@ -375,6 +375,18 @@ class SchedulingCycle:
                     with self._for_job(job.id):
                         self._assign(job, (), Stopped.DOWN, self._nodes.snapshot)
 
+    def in_use(self) -> dict[str, str]:
+        """Return what jobs have, or are to have, of each node. A node without a job is absent."""
+        with self.lock:
+            jobs = self._store.unretired
+            there = [(slot.node_id, job.id) for job in jobs.values() for slot in job.occupied]
+            if self._wanted is not None:
+                for view_id, slots in self._wanted.slots.items():
+                    job_id = self._wanted.work[view_id].job_id if view_id in self._wanted.work else view_id
+                    if job_id in jobs and jobs[job_id].active:
+                        there += [(slot.node_id, job_id) for slot in slots]
+        return {node: f"{job_id} is there" for node, job_id in there}
+
     def ask_round(self) -> None:
         """Have a round soon; several reasons within the debounce time share one."""
         self._times.ask()

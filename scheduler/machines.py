@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import threading
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
@@ -35,6 +36,7 @@ class Machines:
         self._nodes: dict[str, str] = {}  # address -> a node there now
         self._ready: set[tuple[str, bool]] = set()
         self._lock = threading.Lock()
+        self._doing: Counter[str] = Counter()  # tasks that are under way, by address
         self._to_clean: dict[str, list[tuple[Site, Callable[[str], None]]]] = {}  # machines that are away
         self._threads = ThreadPoolExecutor(2, thread_name_prefix="machine")
 
@@ -76,6 +78,12 @@ class Machines:
             elif site.outputs_url and local_path(site.outputs_url) is None:
                 tell(f"{address} is away: outputs that it had not sent are sent once it is back")
 
+    def busy_nodes(self, snapshot: NodesSnapshot) -> list[str]:
+        """Return the nodes of machines on which a task is under way."""
+        with self._lock:
+            busy = {address for address, tasks in self._doing.items() if tasks > 0}
+        return [node_id for node_id, address in snapshot.names.items() if address in busy]
+
     def _do(
         self,
         address: str,
@@ -90,11 +98,15 @@ class Machines:
         """
 
         def answered(future: Future[str]) -> None:
+            with self._lock:
+                self._doing[address] -= 1
             error = future.exception()
             sentence = future.result() if error is None else f"{address}: {str(error).splitlines()[0]}"
             if sentence:
                 done(sentence)
 
+        with self._lock:
+            self._doing[address] += 1
         if address == self._here:
             future = self._threads.submit(work, *args)
         else:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -97,12 +97,20 @@ class NodeView:
 
     Args:
         spare_cpus: CPUs of each node that stay outside the lease (never more than half of them).
+        unleased: returns the machines whose nodes must not be leased now.
     """
 
-    def __init__(self, refresh_s: float, spare_cpus: float, changed: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        refresh_s: float,
+        spare_cpus: float,
+        changed: Callable[[], None],
+        unleased: Callable[[], Container[str]] = tuple,
+    ) -> None:
         self._refresh_s = refresh_s
         self._spare_cpus = spare_cpus
         self._changed = changed
+        self._unleased = unleased
         self._leases: dict[str, PlacementGroup] = {}
         self._standing: set[str] = set()  # nodes whose lease was granted; a lease lasts as long as its node
         self._here = ray.get_runtime_context().get_node_id()
@@ -135,8 +143,10 @@ class NodeView:
         rows = [row for row in ray.nodes() if row.get("Alive")]
         draining = _draining()
         nodes = [node for row in rows if (node := node_of(row)) is not None]
-        leased = [self._leased(node) for node in nodes if self._lease(node)]
-        for gone in set(self._leases) - {node.id for node in nodes}:
+        unleased = self._unleased()
+        to_lease = [node for node in nodes if node.machine_name not in unleased]
+        leased = [self._leased(node) for node in to_lease if self._lease(node)]
+        for gone in set(self._leases) - {node.id for node in to_lease}:
             remove_placement_group(self._leases.pop(gone))
             self._standing.discard(gone)
         before = self.snapshot

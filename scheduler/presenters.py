@@ -227,6 +227,7 @@ def cluster_view(
     phases: Mapping[str, PhaseRow] | None = None,
     asleep: Sequence[MachineRow] = (),
     saved_kwh: float | None = None,
+    power_notes: Iterable[str] = (),
 ) -> ClusterView:
     """Return what `coadapt cluster` shows: every usable node with what runs on it.
 
@@ -236,6 +237,7 @@ def cluster_view(
     phases: how long each phase of the last rounds took; None before the first.
     asleep: machines whose nodes are not there, with what is done to them.
     saved_kwh: by these.
+    power_notes: sentences on them, and on those that could be off.
     """
     held: dict[str, list[tuple[str, Slot]]] = {}
     for job in jobs:
@@ -248,6 +250,7 @@ def cluster_view(
     if unplanned is not None:
         notes.append(f"{unplanned}; jobs keep what they have")
     notes += [f"node {node[:12]} is draining and gets no work" for node in sorted(snapshot.draining)]
+    notes += power_notes
     return ClusterView(
         nodes=nodes,
         asleep=list(asleep),

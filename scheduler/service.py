@@ -41,6 +41,7 @@ from .machines import Machines
 from .nodes import NodeView
 from .outputs import Outputs
 from .packages import PackageStore
+from .powering import Powering
 from .record import ChangedFile, JobRecord
 from .recording import trace_lines
 from .store import Event, Store
@@ -69,7 +70,10 @@ class SchedulerService:
         self._compiling = False
         self._work = str(work_folder(settings.state_dir))
         self._machines = Machines()
-        self._nodes = NodeView(settings.node_refresh_s, settings.spare_cpus, self._nodes_changed)
+        refresh_s, spare_cpus = settings.node_refresh_s, settings.spare_cpus
+        self._view = NodeView(refresh_s, spare_cpus, self._nodes_changed, lambda: self._power.unleased)
+        self._power = Powering(settings, self._store, self._view, self._wake.set)
+        self._nodes = self._power.nodes
         self._executors = Executors(settings, self._packages, self._gpu_types, self._executor_lost)
         self._folders = FolderHook(self._store, self._machines, settings, self._clock)
         self._cycle = SchedulingCycle(
@@ -83,7 +87,7 @@ class SchedulerService:
             woken=self._wake.set,
         )
         self._forks = Forks(self._store, self._cycle.do, settings, ThreadPoolExecutor(1, "forks"))
-        self._nodes.start()
+        self._view.start()
         self._thread = threading.Thread(target=self._loop, name="rounds", daemon=True)
         self._thread.start()
 
@@ -204,7 +208,7 @@ class SchedulerService:
 
     def cluster(self) -> dict[str, Any]:
         """Return `core.schemas.ClusterView`."""
-        last = self._cycle.last_round
+        last, now = self._cycle.last_round, self._clock.wall_s()
         return dict(
             presenters.cluster_view(
                 self._nodes.snapshot,
@@ -216,8 +220,25 @@ class SchedulerService:
                 unplanned=self._cycle.unplanned,
                 events=self._store.cluster_events(),
                 phases=self._cycle.phase_times.rows(),
+                asleep=self._power.asleep(),
+                saved_kwh=self._power.saved_kwh(now),
+                power_notes=self._power.notes(self._in_use, now),
             )
         )
+
+    def machines(self) -> Sequence[dict[str, Any]]:
+        """Return a `core.schemas.MachineRow` of every machine, also of those whose nodes sleep."""
+        return [dict(row) for row in self._power.rows()]
+
+    def power(self, verb: str, machine: str) -> bool:
+        """Do one of `sleep`, `wake`, `keep`, `unkeep` and `forget` to a machine. Return whether that is new.
+
+        Raises: KeyError for an unknown machine; PowerError where it cannot be done.
+        """
+        with self._cycle.lock:
+            done = self._power.order(verb, machine, self._in_use(), self._clock.wall_s())
+        self._wake.set()
+        return done
 
     def explain(self, job_id: str) -> dict[str, Any]:
         """Explain what the last round decided on a job, or why it took no part. Raises: KeyError."""
@@ -296,7 +317,7 @@ class SchedulerService:
         for job in self._store.unretired.values():
             self._executors.retire(job)
         self._executors.drain(grace_s)
-        self._nodes.stop(drop_leases=True)
+        self._view.stop(drop_leases=True)
 
     # --- the loop -----------------------------------------------------------------------------------------
 
@@ -317,6 +338,15 @@ class SchedulerService:
 
     def _step(self) -> None:
         self._cycle.step()
+        with self._cycle.lock:
+            self._power.tick(self._in_use, self._clock.wall_s())
+
+    def _in_use(self) -> dict[str, str]:
+        """Return what is on each node, or shall be, by its id: jobs, and what is done after their end."""
+        cleaned = dict.fromkeys(
+            self._machines.busy_nodes(self._view.snapshot), "a job's folders are removed there"
+        )
+        return cleaned | self._cycle.in_use()
 
     def _warm_up(self) -> None:
         """Load the kernels that rounds call. The service answers while they are compiled."""

@@ -1,9 +1,9 @@
 """The durable job store: one sqlite file, in which every change of state is one transaction.
 
 A change is on disk before anyone acts on it. So a service that was killed finds at least what it has already
-caused. The store also keeps a log of events, the intervals in which jobs held GPUs, and profiles of earlier jobs
-by fingerprint. Measurements are values in memory and JSON on disk: read once, and written when they change.
-The store knows no Ray.
+caused. The store also keeps a log of events, the intervals in which jobs held GPUs, machines, and profiles of
+earlier jobs by fingerprint. Measurements are values in memory and JSON on disk: read once, and written when they
+change. The store knows no Ray.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from ..estimators.measurements import Measurements
 from .held_time import TRAINING, HeldTime
 from .job_lifecycle import check
 from .record import JobRecord, Origin
+from .text_rows import TextRows
 from .transactions import Transactions
 from .unnamed_devices import with_names
 
@@ -45,6 +46,7 @@ create table if not exists intervals(
 create index if not exists intervals_of_job on intervals(job_id, id);
 create table if not exists profiles(
     fingerprint text primary key, time_s real not null, measurements text not null);
+create table if not exists machines(name text primary key, text text not null);
 """
 
 
@@ -97,6 +99,7 @@ class Store:
         except sqlite3.DatabaseError as error:
             raise StoreError(f"{path}: not a job store ({error})") from error
         self._transactions = Transactions(self._db)
+        self.machine_rows = TextRows(self._db, self._lock, self._transactions, "machines")
         self._check_version(path)
         self._jobs: dict[str, JobRecord] = {}
         self._unretired: dict[str, JobRecord] = {}

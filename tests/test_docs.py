@@ -72,6 +72,7 @@ def test_files_that_a_page_names_by_their_folder_exist(page: Path) -> None:
 def test_commands_that_a_page_shows_exist(page: Path) -> None:
     targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     verbs = {command.name or command.callback.__name__ for command in app.registered_commands if command.callback}
+    verbs |= {group.name for group in app.registered_groups if group.name}
     for span in code(page):
         for module in MODULE.findall(span):
             assert find_spec(f"coadapt.{module}"), f"{page.name}: python -m {module}: no such module"

@@ -1,0 +1,92 @@
+"""`coadapt node`: machines are listed, powered off and on, and kept; each refusal is one sentence."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from coadapt.cli import main, show
+from coadapt.cli.exit_codes import Exit
+from coadapt.client.client import UnknownJobError
+from coadapt.core.errors import PowerError
+from coadapt.core.schemas import MachineRow
+
+
+def row(machine: str, state: str = "on", **more: Any) -> MachineRow:
+    known: dict[str, Any] = {"machine": machine, "node": None, "state": state, "since_s": None, "until_s": None}
+    known |= {"keep": False, "reason": "", "gpu_type": "a100", "pool": "", "gpus": 4, "cpus": 8.0}
+    found: Any = known | {"memory_gib": 64.0, "emulated": True} | more
+    return MachineRow(**found)
+
+
+class Client:
+    """A client whose service knows m0, which may not sleep, and m1."""
+
+    def machines(self) -> list[MachineRow]:
+        return [row("m0", keep=True), row("m1", "asleep", since_s=0.0, until_s=10.0, reason="nobody needs it")]
+
+    def power(self, verb: str, machine: str) -> bool:
+        if machine == "m7":
+            raise UnknownJobError("no machine m7; `coadapt node list` shows all")
+        if (verb, machine) == ("sleep", "m0"):
+            raise PowerError("m0 is not powered off: a-1 is there")
+        return (verb, machine) != ("sleep", "m1")
+
+
+@pytest.fixture(autouse=True)
+def _client(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(main, "_connect", Client)
+
+
+def test_machines_are_listed_with_their_states(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.run(["node", "list"]) == Exit.OK
+    out = capsys.readouterr().out
+    assert "on (kept)" in out
+    assert "nobody needs it" in out
+    assert "a100 (emulated)" in out
+    assert main.run(["node", "list", "--json"]) == Exit.OK
+    assert [one["state"] for one in json.loads(capsys.readouterr().out)] == ["on", "asleep"]
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "out", "err"),
+    [
+        (["wake", "m1"], Exit.OK, "m1 is woken\n", ""),
+        (["keep", "m1"], Exit.OK, "m1 is never powered off until `coadapt node keep NAME --undo`\n", ""),
+        (["keep", "m1", "--undo"], Exit.OK, "m1 may be powered off again\n", ""),
+        (["sleep", "m1"], Exit.OK, "m1 sleeps already, or is about to\n", ""),
+        (["forget", "m1"], Exit.OK, "m1 is forgotten\n", ""),
+        (
+            ["sleep", "m0", "m1"],
+            Exit.USAGE,
+            "m1 sleeps already, or is about to\n",
+            "coadapt: m0 is not powered off: a-1 is there\n",
+        ),
+        (["wake", "m7"], Exit.NOT_FOUND, "", "coadapt: no machine m7; `coadapt node list` shows all\n"),
+    ],
+    ids=str,
+)
+def test_each_verb_says_what_became_of_each_machine(
+    words: list[str], code: Exit, out: str, err: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main.run(["node", *words]) == code
+    assert capsys.readouterr() == (out, err)
+
+
+def test_with_json_each_machine_has_a_row(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.run(["node", "sleep", "m0", "m1", "--json"]) == Exit.USAGE
+    assert json.loads(capsys.readouterr().out) == [
+        {"machine": "m0", "done": False, "refused": "m0 is not powered off: a-1 is there"},
+        {"machine": "m1", "done": False},
+    ]
+
+
+def test_the_cluster_shows_who_sleeps_since_when_and_what_it_saves(capsys: pytest.CaptureFixture[str]) -> None:
+    cluster: Any = {"nodes": [], "asleep": Client().machines()[1:], "saved_kwh": 1.25, "policy": "sia"}
+    cluster |= {"round_interval_s": 60.0, "rounds": 1, "phases": {}, "prices": {}, "solver_s": None, "gap": None}
+    show.console().print(show.cluster_table(cluster | {"notes": [], "events": []}))
+    out = capsys.readouterr().out
+    assert "no GPU nodes are awake" in out
+    assert "m1" in out
+    assert "machines that slept have saved about 1.25 kWh" in out
