@@ -336,7 +336,8 @@ def explain(
     asleep: nodes that are powered off. The policy knows nothing of them.
     """
     outside = not job.active or job.paused or last is None or all(view.id != job.id for view in last.round.jobs)
-    if last is None or outside or (cluster is not None and _waited_for(job, cluster, asleep)):
+    sleeps = cluster is not None and _waited_for(job, cluster, asleep)
+    if last is None or outside or sleeps or (not job.target and _slept_then(job, last)):
         return explanation_outside_round(job, cluster, compiling=compiling, asleep=asleep)
     found = explanation(policy.explain(job.id, last.round, last.plan))
     found["lines"] += _what_it_lacks(job, last.wanted.get(job.id, ()))
@@ -411,7 +412,8 @@ def wait_reason(
         return None
     if not job.paused and cluster is not None and _waited_for(job, cluster, asleep):
         return WaitReason.NODE_ASLEEP
-    said = None if last is None or job.paused else last.wait_reasons.get(job.id)
+    told = last is not None and not job.paused and not _slept_then(job, last)
+    said = last.wait_reasons.get(job.id) if last is not None and told else None
     return said or _why_outside(job, cluster, compiling, asleep)
 
 
@@ -443,6 +445,12 @@ def _waited_for(job: JobRecord, cluster: Cluster, asleep: Sequence[SleepingNode]
     if job.phase is Phase.PROFILING and runs_somewhere(job.spec, cluster):
         return ()
     return waited_for(job.spec, cluster, asleep)
+
+
+def _slept_then(job: JobRecord, last: RoundDone) -> bool:
+    """Return whether a job waited for sleeping nodes in the last round, of which its policy knew nothing."""
+    asleep = [SleepingNode(node) for node in last.round.asleep]
+    return bool(asleep) and bool(waited_for(job.spec, last.round.cluster, asleep))
 
 
 def explanation(explained: Explanation) -> dict[str, Any]:

@@ -38,7 +38,7 @@ from .folders import FolderHook
 from .forks import Forks, check_resumed, origin_of, would_fork
 from .kernels import load_kernels
 from .machines import Machines
-from .nodes import NodeView
+from .nodes import NodesSnapshot, NodeView
 from .outputs import Outputs
 from .packages import PackageStore
 from .powering import Powering
@@ -145,17 +145,17 @@ class SchedulerService:
 
     def list(self) -> Sequence[dict[str, Any]]:
         """Return a `core.schemas.JobRow` of every job, in submission order."""
-        cluster, asleep = self._cluster(), self._nodes.snapshot.asleep
-        jobs = self._store.jobs.values()
-        return [dict(presenters.job_row(job, self._waits(job), cluster, asleep)) for job in jobs]
+        nodes, jobs = self._nodes.snapshot, self._store.jobs.values()
+        cluster = _cluster(nodes)
+        return [dict(presenters.job_row(job, self._waits(job, nodes), cluster, nodes.asleep)) for job in jobs]
 
     def describe(self, job_id: str) -> dict[str, Any]:
         """Return `core.schemas.JobDetails`. Raises: KeyError."""
         job = self._store.get(job_id)
         events = self._store.events(job_id, last=200)
-        waits, outputs = self._waits(job), self._outputs_url(job)
-        asleep = self._nodes.snapshot.asleep
-        return dict(presenters.job_details(job, events, self._work, outputs, waits, self._cluster(), asleep))
+        nodes = self._nodes.snapshot
+        waits, outputs, cluster = self._waits(job, nodes), self._outputs_url(job), _cluster(nodes)
+        return dict(presenters.job_details(job, events, self._work, outputs, waits, cluster, nodes.asleep))
 
     def output_page(self, job_id: str, after: Name = ()) -> Sequence[Output]:
         """Return outputs of a job after a name, as `Outputs.page` does. Raises: KeyError, OutputError."""
@@ -243,15 +243,15 @@ class SchedulerService:
     def explain(self, job_id: str) -> dict[str, Any]:
         """Explain what the last round decided on a job, or why it took no part. Raises: KeyError."""
         job = self._store.get(job_id)
-        cycle = self._cycle
+        cycle, nodes = self._cycle, self._nodes.snapshot
         return presenters.explain(
             job,
             cycle.last_round,
             self._policy,
-            self._cluster(),
+            _cluster(nodes),
             cycle.unplanned,
             compiling=self.compiling(),
-            asleep=self._nodes.snapshot.asleep,
+            asleep=nodes.asleep,
         )
 
     def timeline(self, job_id: str | None = None) -> Sequence[dict[str, Any]]:
@@ -285,18 +285,13 @@ class SchedulerService:
         """
         return self._cycle.on_event(job_id, event, life)
 
-    def _cluster(self) -> Cluster | None:
-        """Return the nodes; None until Ray has named them, as no job waits for GPU types then."""
-        nodes = self._nodes.snapshot
-        return nodes.cluster if nodes.ready else None
-
-    def _waits(self, job: JobRecord) -> WaitReason | None:
+    def _waits(self, job: JobRecord, nodes: NodesSnapshot) -> WaitReason | None:
         return presenters.wait_reason(
             job,
             self._cycle.last_round,
-            self._cluster(),
+            _cluster(nodes),
             compiling=self.compiling(),
-            asleep=self._nodes.snapshot.asleep,
+            asleep=nodes.asleep,
         )
 
     def _outputs_url(self, job: JobRecord) -> str:
@@ -378,3 +373,8 @@ class SchedulerService:
 
     def _gpu_types(self) -> tuple[str, ...]:
         return self._nodes.snapshot.cluster.gpu_types
+
+
+def _cluster(nodes: NodesSnapshot) -> Cluster | None:
+    """Return the nodes; None until Ray has named them, as no job waits for GPU types then."""
+    return nodes.cluster if nodes.ready else None

@@ -38,6 +38,7 @@ class Machine:
     rest_until_s: it is not powered off before this moment.
     then_wake: it is needed again while it still leaves.
     slept_s: over all its sleeps that have ended.
+    woken: it is on because it was woken from here.
     """
 
     name: str
@@ -54,6 +55,7 @@ class Machine:
     rest_until_s: float = 0.0
     then_wake: bool = False
     slept_s: float = 0.0
+    woken: bool = False
 
     def turned(self, state: MachineState, now: float, reason: str, **changes: Any) -> Machine:
         """Return the machine at the beginning of another state."""
@@ -70,6 +72,7 @@ class Machine:
             again_s=0.0,
             then_wake=False,
             slept_s=slept_s,
+            woken=False,
         )
         return replace(begun, **changes)
 

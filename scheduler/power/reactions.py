@@ -17,6 +17,7 @@ from .machine import ASLEEP, FAILED, LEAVING, ON, WAKING, Machine, Step
 
 RETRY_S = 10.0  # before a command that failed is repeated
 RECHECK_S = 15.0  # before a machine is asked again for its state
+BLIP_S, GONE_S = 5.0, 60.0  # after so long without its node a machine that has just woken, or another one, is lost
 
 
 class Do(StrEnum):
@@ -102,6 +103,8 @@ def react(machine: Machine, seen: Sight, answer: Answer | None, settings: PowerS
         return _is_there(machine, seen.usable, now)
     if machine.state is WAKING:
         return _waking(machine, seen, answer, settings, now)
+    if machine.state is ON and machine.since_s is not None:
+        return _without_node(machine, seen, settings, now)
     return Reaction(machine)
 
 
@@ -109,7 +112,8 @@ def _is_there(machine: Machine, node: Node, now: float) -> Reaction:
     """Take a machine back whose node may be used, also with other GPUs than it had."""
     now_has, had = _gpus(node), _gpus(machine.node)
     other = f"; it has {now_has} now, and had {had}" if now_has != had else ""
-    machine = replace(machine, node=node) if node != machine.node else machine
+    if node != machine.node or machine.again_s:
+        machine = replace(machine, node=node, again_s=0.0)
     if machine.state is ON:
         return Reaction(machine, f"{machine.name} has come back{other}" if other else "")
     if machine.state is WAKING:
@@ -118,7 +122,25 @@ def _is_there(machine: Machine, node: Node, now: float) -> Reaction:
         told = f"{machine.name} has come back after all{other}"
     else:
         told = f"{machine.name} is on, and was not woken from here{other}"
-    return Reaction(machine.turned(ON, now, machine.reason if machine.state is WAKING else "it came back"), told)
+    woken = machine.state is WAKING
+    return Reaction(machine.turned(ON, now, machine.reason if woken else "it came back", woken=woken), told)
+
+
+def _without_node(machine: Machine, seen: Sight, settings: PowerSettings, now: float) -> Reaction:
+    """Look for how long the node of a machine that is on has been away.
+
+    One that has just woken is woken again. Another one may have been switched off by somebody who works on it.
+    """
+    if seen.alive:
+        return Reaction(replace(machine, again_s=0.0) if machine.again_s else machine)
+    new = machine.woken and machine.for_s(now) < settings.wake_limit_s
+    if not machine.again_s:
+        return Reaction(replace(machine, again_s=now + (BLIP_S if new else GONE_S)))
+    if now < machine.again_s:
+        return Reaction(machine)
+    if new:
+        return _wake(machine, "its node has gone soon after it came", now)
+    return _fail(machine, "its node has gone", now)
 
 
 def _gpus(node: Node) -> str:

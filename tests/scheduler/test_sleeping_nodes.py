@@ -141,7 +141,9 @@ def test_a_job_for_sleeping_nodes_takes_part_in_rounds_of_every_policy_and_runs_
     assert told(world, "a") == ("node_asleep", SLEEPS, [f"{world.ids['a']} is {SLEEPS}"])
     world.play("sleep a100-000=waking\ngo")
     assert told(world, "a")[:2] == ("node_asleep", "its node wakes, about 5 min")
-    world.play("sleep\ngo\n? a queued\ngo 70")
+    world.play("sleep")
+    assert told(world, "a")[0] == "next_round", "what the last round said is of the time when it slept"
+    world.play("go\n? a queued\ngo 70")
     assert world.job("a").target
 
 

@@ -274,6 +274,23 @@ def test_a_machine_that_comes_back_with_other_gpus_is_taken_as_it_is_now() -> No
     assert on.told == "m has come back; it has 2 GPUs of type t4 now, and had 4 GPUs of type a100"
 
 
+WOKEN = "1 gone woken -> waking/wait\n12 here -> on"
+
+
+def test_a_machine_that_is_lost_soon_after_it_woke_is_woken_again() -> None:
+    machine = play(waking(), WOKEN)[0]
+    story = "20 gone -> on\n21 up -> on\n30 gone -> on\n34 gone -> on\n35 gone -> waking/command wake"
+    assert play(machine, story)[1] == ["m is woken: its node has gone soon after it came"]
+
+
+def test_a_machine_that_is_lost_later_is_told_and_not_powered_on_under_somebody_s_hands() -> None:
+    machine = play(waking(), WOKEN)[0]
+    story = "900 gone -> on\n959 gone -> on\n960 gone -> failed forget\n961 gone -> failed"
+    assert play(machine, story)[1] == ["m has failed: its node has gone"]
+    unknown = Machine("m", NODE, keep=True)
+    assert play(unknown, "900 gone -> on\n2000 gone -> on")[0] == unknown, "nothing was ever done to it"
+
+
 @pytest.mark.parametrize("state", list(MachineState))
 def test_a_machine_is_read_back_as_it_was_written(state: MachineState) -> None:
     machine = leaving().turned(state, 5.0, "so", step=Step.WAIT, keep=True, then_wake=True)
