@@ -89,7 +89,9 @@ class Powering:
     def asleep(self) -> list[MachineRow]:
         """Return the machines whose nodes are not there for jobs, by name."""
         seen = self._seen({})
-        return [machine_row(one, seen) for one in self.control.known(seen) if one.state is not ON]
+        here = {node.machine_name for node in self.nodes.snapshot.cluster.nodes}
+        away = (one for one in self.control.known(seen) if one.state is not ON and one.name not in here)
+        return [machine_row(one, seen) for one in away]
 
     def saved_kwh(self, now: float) -> float | None:
         """Return what machines have saved by sleeping; None: it is not known."""
