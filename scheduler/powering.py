@@ -57,16 +57,22 @@ class Powering:
         """Take what a service advises after a round."""
         self.control.take(advice, now)
 
-    def tick(self, busy: Callable[[], Mapping[str, str]], now: float) -> None:
-        """Let machines go on. Call it between rounds. `busy`: returns what is on each node, by its id."""
+    def tick(self, busy: Callable[[], Mapping[str, str]], now: float) -> bool:
+        """Let machines go on, and return whether something has changed. Call it between rounds.
+
+        Args:
+            busy: returns what is on each node, by its id.
+        """
         if self._settings is None or not self._view.snapshot.ready:
-            return
+            return False
+        before = self.control.machines
         if not self._begun and isinstance(self._hands, PowerHands):
             self._hands.begin(
                 frozenset(one.node.id for one in self.control.machines.values() if one.state is LEAVING)
             )
         self._begun = True
         self.control.tick(self._seen(busy()), now)
+        return self.control.machines is not before
 
     def order(self, verb: str, name: str, busy: Mapping[str, str], now: float) -> bool:
         """Do what an operator asks of a machine. Raises: as `PowerControl.order` does."""

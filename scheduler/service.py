@@ -334,7 +334,9 @@ class SchedulerService:
     def _step(self) -> None:
         self._cycle.step()
         with self._cycle.lock:
-            self._power.tick(self._in_use, self._clock.wall_s())
+            changed = self._power.tick(self._in_use, self._clock.wall_s())
+        if changed:
+            self._nodes_changed()
 
     def _in_use(self) -> dict[str, str]:
         """Return what is on each node, or shall be, by its id: jobs, and what is done after their end."""

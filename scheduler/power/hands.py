@@ -15,7 +15,7 @@ from .reactions import Answer, Do
 
 log = logging.getLogger(__name__)
 
-THREADS = 16  # machines that are woken at once
+THREADS = 32  # machines that are powered at once
 
 
 class PowerHands:

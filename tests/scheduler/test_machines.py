@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import pytest
@@ -66,3 +67,14 @@ def test_a_machine_that_is_away_when_a_job_ends_is_cleaned_once_when_it_is_back(
     for _ in range(2):
         found.see(back)
     assert [what for what in done if site in what] == [("10.0.0.1", "a", site), ("10.0.0.2", "c", site)]
+
+
+def test_a_machine_is_busy_while_something_is_done_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ray.util.get_node_ip_address", lambda: "10.0.0.1")
+    found, nodes = machines.Machines(), snapshot(("a", "10.0.0.1", False), ("c", "10.0.0.2", False))
+    go_on, told = threading.Event(), threading.Event()
+    found._do("10.0.0.1", "a", lambda: "done" if go_on.wait(30) else "", done=lambda sentence: told.set())
+    assert found.busy_nodes(nodes) == ["a"]
+    go_on.set()
+    assert told.wait(30)
+    assert found.busy_nodes(nodes) == []
