@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import fcntl
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,6 +22,7 @@ from ..client.cluster_record import ClusterRecord, LocalClusterError, NodeProces
 from ..core.emulated_nodes import EmulatedNode
 from .local_cluster import machine_name, raylets, start_nodes
 
+COMMAND_MARK = "COADAPT_POWER"  # of `scheduler/power/commands.py`
 END_S = 10.0  # for a raylet to end by itself
 
 
@@ -31,6 +33,7 @@ def main(words: list[str]) -> int:
     parser.add_argument("machine")
     parser.add_argument("--state-dir", required=True)
     given = parser.parse_args(words)
+    os.environ.pop(COMMAND_MARK, None)  # a node that is started here outlives this command
     verbs = {"sleep": sleep, "wake": wake, "state": state}
     try:
         print(verbs[given.verb](given.state_dir, given.machine))

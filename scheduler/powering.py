@@ -137,8 +137,11 @@ class Powering:
         if power.adapter == "emulated":
             program = [sys.executable, "-m", EMULATED_MACHINES]
             words = {verb: [*program, verb, MACHINE, "--state-dir", state_dir] for verb in VERBS}
-            return Commands(words, power.command_limit_s)
-        return Commands({verb: getattr(power, verb) for verb in VERBS}, power.command_limit_s)
+        else:
+            words = {verb: getattr(power, verb) for verb in VERBS}
+        commands = Commands(words, power.command_limit_s, state_dir)
+        commands.end_left_over()
+        return commands
 
     def _wanted(self) -> Sequence[Node]:
         """Return the nodes that shall be there."""

@@ -10,10 +10,13 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
+import psutil
+
 from ...core.power_settings import MACHINE
 from .adapter import AdapterError
 from .machine import Machine
 
+MARK = "COADAPT_POWER"  # in the environment of every command
 MOST_BYTES = 4096  # of what a command has printed, its end
 
 
@@ -23,10 +26,11 @@ class Commands:
     Args:
         words: of `sleep`, `wake` and `state`; {machine} stands for the machine's name in them.
         limit_s: a command that takes longer is killed with all that it started in its session.
+        mark: tells commands of this cluster from those of others.
     """
 
-    def __init__(self, words: Mapping[str, Sequence[str]], limit_s: float) -> None:
-        self._words, self._limit_s = words, limit_s
+    def __init__(self, words: Mapping[str, Sequence[str]], limit_s: float, mark: str = "") -> None:
+        self._words, self._limit_s, self._mark = words, limit_s, mark
 
     def sleep(self, machine: Machine) -> None:
         self._run("sleep", machine)
@@ -37,13 +41,25 @@ class Commands:
     def is_on(self, machine: Machine) -> bool:
         return said_on(self._run("state", machine))
 
+    def end_left_over(self) -> None:
+        """End commands of an earlier service that was killed: they would still act, and nobody would know."""
+        for process in psutil.process_iter():
+            with suppress(psutil.Error, OSError):
+                if process.environ().get(MARK) == self._mark and os.getsid(process.pid) == process.pid:
+                    os.killpg(process.pid, signal.SIGKILL)
+
     def _run(self, verb: str, machine: Machine) -> str:
         """Return the end of what a command has printed. Raises: AdapterError."""
         words = [word.replace(MACHINE, machine.name) for word in self._words[verb]]
         with tempfile.TemporaryFile() as output:
             try:
                 process = subprocess.Popen(
-                    words, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
+                    words,
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=output,
+                    env={**os.environ, MARK: self._mark},
+                    start_new_session=True,
                 )
             except (OSError, ValueError) as error:  # ValueError: a NUL in a word
                 why = getattr(error, "strerror", None) or str(error)

@@ -1,4 +1,4 @@
-"""What is shown of machines: who sleeps since when, who has failed, which names are given twice, what could be off."""
+"""What is shown of machines: who sleeps, who has failed, which names are given twice, and who could be off."""
 
 from __future__ import annotations
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -13,7 +15,7 @@ import pytest
 from coadapt.core.cluster import Node
 from coadapt.scheduler.power.adapter import AdapterError
 from coadapt.scheduler.power.autoscaler import Autoscaler
-from coadapt.scheduler.power.commands import Commands, said_on
+from coadapt.scheduler.power.commands import MARK, Commands, said_on
 from coadapt.scheduler.power.machine import Machine
 
 MACHINE = Machine("rack-7; rm -rf /", Node("n", "a100", 4, machine="rack-7; rm -rf /"))
@@ -107,3 +109,17 @@ def test_an_autoscaler_that_does_not_answer_is_told() -> None:
 
     with pytest.raises(AdapterError, match="Ray's autoscaler could not be asked: no autoscaler runs"):
         Autoscaler(list, lambda node: None, refuse).wake(MACHINE)
+
+
+def test_commands_of_a_service_that_was_killed_are_ended_and_those_of_other_clusters_go_on() -> None:
+    running = [
+        subprocess.Popen(["sleep", "600"], env={**os.environ, MARK: mark}, start_new_session=True)
+        for mark in ("/state/a", "/state/b")
+    ]
+    try:
+        Commands({}, 1.0, "/state/a").end_left_over()
+        assert running[0].wait(10) == -signal.SIGKILL
+        assert running[1].poll() is None
+    finally:
+        running[1].kill()
+        running[1].wait(10)
