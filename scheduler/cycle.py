@@ -41,7 +41,7 @@ from .records import Records
 from .round_times import RoundTimes
 from .snapshot import TRAINED_IN, Snapshot, take_snapshot
 from .store import Event, Store
-from .transition import CycleAction, StartProfile, Wanted, actions, plan_slots, without_given_up
+from .transition import CycleAction, StartProfile, Wanted, actions, in_use, plan_slots, without_given_up
 from .upkeep import steps
 from .verbs import Verb
 
@@ -378,14 +378,7 @@ class SchedulingCycle:
     def in_use(self) -> dict[str, str]:
         """Return what jobs have, or are to have, of each node. A node without a job is absent."""
         with self.lock:
-            jobs = self._store.unretired
-            there = [(slot.node_id, job.id) for job in jobs.values() for slot in job.occupied]
-            if self._wanted is not None:
-                for view_id, slots in self._wanted.slots.items():
-                    job_id = self._wanted.work[view_id].job_id if view_id in self._wanted.work else view_id
-                    if job_id in jobs and jobs[job_id].active:
-                        there += [(slot.node_id, job_id) for slot in slots]
-        return {node: f"{job_id} is there" for node, job_id in there}
+            return in_use(self._store.unretired, self._wanted)
 
     def ask_round(self) -> None:
         """Have a round soon; several reasons within the debounce time share one."""

@@ -201,6 +201,20 @@ def _holding(job: JobRecord) -> Holding:
     )
 
 
+def in_use(jobs: Mapping[str, JobRecord], wanted: Wanted | None) -> dict[str, str]:
+    """Return what jobs have of each node, or are to have by the last plan; a node without a job is absent.
+
+    Args:
+        jobs: every job that is active or holds something, by id.
+    """
+    there = [(slot.node_id, job.id) for job in jobs.values() for slot in job.occupied]
+    for view_id, slots in (wanted.slots if wanted is not None else {}).items():
+        job_id = wanted.work[view_id].job_id if wanted is not None and view_id in wanted.work else view_id
+        if job_id in jobs and jobs[job_id].active:
+            there += [(slot.node_id, job_id) for slot in slots]
+    return {node: f"{job_id} is there" for node, job_id in there}
+
+
 def without_given_up(wanted: Wanted, job_id: str, before: JobRecord, after: JobRecord) -> None:
     """Take out of the plan what a job's executor has given up. Only a new round tries that again."""
     if job_id in wanted.slots:

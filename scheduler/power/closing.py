@@ -2,6 +2,9 @@
 
 Coadapt's lease stays until the machine is off, so that nobody takes the GPUs meanwhile. A second placement group
 takes the CPUs that the lease leaves to others. Where that is not granted, somebody is there.
+
+Ray's own way to drain a node ends its raylet for good. If the command to power off failed then, the machine would
+stay on and be of no use. What is closed here can be opened again.
 """
 
 from __future__ import annotations
