@@ -1,0 +1,1 @@
+"""Sleeping nodes replayed on a series of node counts, as published: no jobs, no boots, only counts."""
