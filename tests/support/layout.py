@@ -39,7 +39,7 @@ ROOMS: dict[str, set[str]] = {
         "executor/usage",
     },
     "integrations": {"core", "client", "executor/training"},
-    "scheduler/services": {"estimators", "policies"},
+    "scheduler/services": {"core", "estimators", "policies"},
     "scheduler/power": {"core", "scheduler/services"},
     "scheduler": {"core", "estimators", "policies", "executor", "scheduler/power", "scheduler/services"},
     "simulator": {"core", "estimators", "optimizer", "policies", "scheduler/services"},
