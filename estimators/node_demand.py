@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from .boosted import Trees
-from .node_features import MEMORY, NAMES, Calendar, features, recent_most
+from .node_features import MEMORY, NAMES, RECENT, Calendar, features, features_now, recent_most
 from .node_series import Floats, NodeSeries
 
 HORIZONS = (1, 3, 6, 12, 18, 24, 30)  # slots: ten minutes to five hours
@@ -94,8 +94,8 @@ class NodeDemand:
         if able:
             tails = [seen[i].of(max(len(seen[i]) - MEMORY, 0), len(seen[i])) for i in able]
             forecasts = self._forecasts(
-                np.concatenate([features(tail, self.calendar, 1) for tail in tails]),
-                np.array([recent_most(tail, 1)[0] for tail in tails]),
+                features_now(tails, self.calendar),
+                np.array([np.nanmax(tail.filled[-RECENT:]) for tail in tails]),
                 np.array([tail.filled[-1] for tail in tails]),
                 np.array([tail.filled_total[-1] for tail in tails]),
             )

@@ -6,7 +6,7 @@ the newest count. So one model serves clusters and pools of different sizes.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 
@@ -42,51 +42,57 @@ class Calendar:
         return cls(frozenset(holidays), utc_offset_h)
 
 
-def features(series: NodeSeries, calendar: Calendar, last: int | None = None) -> Floats:
-    """Return (moments, features) at the ends of slots, in the order of `NAMES`; nan where nothing is known.
+def features(series: NodeSeries, calendar: Calendar) -> Floats:
+    """Return (slots, features) at the ends of slots, in the order of `NAMES`; nan where nothing is known."""
+    running, scale = series.filled, np.maximum(series.filled_total, 1.0)
+    lagged = [_lagged(running, lag) for lag in LAGS]
+    windows = (sliding_window_view(_padded(running, window - 1), window) for window in WINDOWS)
+    ends: Floats = np.asarray(series.start_s + SLOT_S * np.arange(1, len(series) + 1), float)
+    return _columns(running, scale, lagged, windows, _calendar(ends, calendar))
 
-    Args:
-        last: of so many of the newest slots; None: of all.
-    """
-    slots = len(series) if last is None else min(last, len(series))
-    running, total = series.filled, np.maximum(series.filled_total, 1.0)
-    now, scale = running[len(series) - slots :], total[len(series) - slots :]
-    columns = [(_lagged(running, lag, slots) - now) / scale for lag in LAGS]
-    for window in WINDOWS:
-        seen = _windows(running, window, slots)
-        mean, deviation = seen.mean(axis=1), seen.std(axis=1)
-        columns += [(mean - now) / scale, deviation / scale]
+
+def features_now(seen: Sequence[NodeSeries], calendar: Calendar) -> Floats:
+    """Return (series, features) at the end of each series: the same as the last row of `features`, but at once."""
+    tails = np.array([_padded(one.filled, MEMORY - len(one))[-MEMORY:] for one in seen])
+    scale = np.maximum([one.filled_total[-1] for one in seen], 1.0)
+    lagged = [tails[:, -1 - lag] for lag in LAGS]
+    windows = (tails[:, -window:] for window in WINDOWS)
+    ends = np.array([one.end_s for one in seen])
+    return _columns(tails[:, -1], scale, lagged, windows, _calendar(ends, calendar))
+
+
+def _columns(
+    now: Floats, scale: Floats, lagged: Iterable[Floats], windows: Iterable[Floats], calendar: Sequence[Floats]
+) -> Floats:
+    """Return (moments, features) of what ran at moments, some slots before, and in (moments, slots) windows."""
+    columns = [(one - now) / scale for one in lagged]
+    for seen in windows:
+        columns += [(seen.mean(axis=1) - now) / scale, seen.std(axis=1) / scale]
         columns += [(seen.max(axis=1) - now) / scale, (seen.min(axis=1) - now) / scale]
-    return np.column_stack([*columns, *_calendar(series, calendar, slots), now / scale, np.log2(scale)])
+    return np.column_stack([*columns, *calendar, now / scale, np.log2(scale)])
 
 
-def recent_most(series: NodeSeries, last: int | None = None) -> Floats:
-    """Return (moments,) the most nodes that ran in the last half hour, at the ends of slots."""
-    slots = len(series) if last is None else min(last, len(series))
-    running = series.filled
-    return np.asarray(np.fmax.reduce([_lagged(running, lag, slots) for lag in range(RECENT)]))
+def recent_most(series: NodeSeries) -> Floats:
+    """Return (slots,) the most nodes that ran in the last half hour, at the ends of slots."""
+    return np.asarray(np.fmax.reduce([_lagged(series.filled, lag) for lag in range(RECENT)]))
 
 
-def _lagged(values: Floats, lag: int, slots: int) -> Floats:
-    """Return (slots,) the values `lag` slots before each of the newest slots."""
-    padded = np.concatenate([np.full(lag, np.nan), values])
-    return padded[len(values) - slots : len(values)]
+def _padded(values: Floats, before: int) -> Floats:
+    return np.concatenate([np.full(max(before, 0), np.nan), values])
 
 
-def _windows(values: Floats, window: int, slots: int) -> Floats:
-    """Return (slots, window) what was seen up to each of the newest slots."""
-    tail = values[max(len(values) - slots - window + 1, 0) :]
-    short = slots + window - 1 - len(tail)
-    return sliding_window_view(np.concatenate([np.full(short, np.nan), tail]), window)
+def _lagged(values: Floats, lag: int) -> Floats:
+    """Return (slots,) the values so many slots before."""
+    return _padded(values, lag)[: len(values)]
 
 
-def _calendar(series: NodeSeries, calendar: Calendar, slots: int) -> tuple[Floats, Floats, Floats, Floats]:
-    """Return (slots,) hour, day of week from Monday, and whether that day and the next are holidays."""
-    ends = np.asarray(series.end_s - SLOT_S * np.arange(slots)[::-1] + 3600 * calendar.utc_offset_h, float)
-    days = ends // 86_400
+def _calendar(ends: Floats, calendar: Calendar) -> tuple[Floats, ...]:
+    """Return (moments,) hour, day of week from Monday, and whether that day and the next are holidays."""
+    local = ends + 3600 * calendar.utc_offset_h
+    days = local // 86_400
     flags = {day: _holidays(day, calendar) for day in np.unique(days)}
-    holidays = np.array([flags[day] for day in days], float).reshape(slots, 2)
-    return ends % 86_400 / 3600, (days + 3) % 7, holidays[:, 0], holidays[:, 1]
+    holidays = np.array([flags[day] for day in days], float).reshape(len(ends), 2)
+    return local % 86_400 / 3600, (days + 3) % 7, holidays[:, 0], holidays[:, 1]
 
 
 def _holidays(day: float, calendar: Calendar) -> tuple[bool, bool]:

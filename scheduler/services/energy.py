@@ -18,7 +18,7 @@ from ...core.cluster import Node
 from ...estimators.node_demand import NodeDemand, NodeForecast, read
 from ...estimators.node_demand_fit import LEAST_SLOTS, fit
 from ...estimators.node_features import MEMORY, Calendar
-from ...estimators.node_series import SLOT_S, NodeCounter
+from ...estimators.node_series import SLOT_S, Floats, NodeCounter
 from ...policies.contract.round import Plan, Round
 from ...policies.sleeping.counts import (
     DAY_S,
@@ -115,6 +115,9 @@ class Energy(Service):
         self._model: NodeDemand | None = None
         self._fitted_s = -math.inf
         self._woken_s: dict[str, float] = {}  # machines that it said to wake, and when
+        # The slot for which it was foretold last; by kind, what ran in the slots before and what is foreseen.
+        self._ended_slot = -1
+        self._ended: dict[NodeKind, tuple[Floats, NodeForecast | None]] = {}
 
     def observe(self, fact: Fact) -> None:
         """Take note of node counts. Raises ValueError, in one sentence, for counts that cannot be."""
@@ -223,28 +226,38 @@ class Energy(Service):
 
     def _seen(self, kinds: Sequence[NodeKind], now: float) -> dict[NodeKind, Seen]:
         """Return what is known of each kind of which something was counted, by slots that have ended."""
-        series = {
-            kind: cut
-            for kind in kinds
-            if kind in self._kinds
-            and len(cut := self._kinds[kind].counter.series(MEMORY + 1).until(now))
-            and math.isfinite(cut.filled[-1])
-        }
-        model = self._model
-        forecasts: list[NodeForecast | None] = [None] * len(series)
-        if model is not None and self.options.rule != "recent":
-            forecasts = model.forecast(list(series.values()))
+        self._foresee(now)
         all_nodes = sum(known.total for known in self._kinds.values())
         found = {}
-        for (kind, cut), forecast in zip(series.items(), forecasts, strict=True):
+        for kind in kinds:
+            if kind not in self._ended:
+                continue
+            running, forecast = self._ended[kind]
             known, grants = self._kinds[kind], self.options.wakes_per_day
             left = None
             if grants is not None and all_nodes:
                 left = wakes_left(grants * known.total / all_nodes, known.since_s, known.woke_s, now)
             since = (now - known.woke_s[-1]) / SLOT_S if known.woke_s else math.inf
-            running = cut.filled
-            found[kind] = Seen(running[np.isfinite(running)], known.total, forecast, since, left)
+            found[kind] = Seen(running, known.total, forecast, since, left)
         return found
+
+    def _foresee(self, now: float) -> None:
+        """Foretell all kinds at once, when another slot has ended."""
+        if self._ended_slot == (slot := int(now // SLOT_S)):
+            return
+        cuts = {
+            kind: cut
+            for kind, known in self._kinds.items()
+            if len(cut := known.counter.series(MEMORY + 1).until(now)) and math.isfinite(cut.filled[-1])
+        }
+        forecasts: list[NodeForecast | None] = [None] * len(cuts)
+        if self._model is not None and self.options.rule != "recent":
+            forecasts = self._model.forecast(list(cuts.values()))
+        self._ended_slot = slot
+        self._ended = {
+            kind: (cut.filled[np.isfinite(cut.filled)], forecast)
+            for (kind, cut), forecast in zip(cuts.items(), forecasts, strict=True)
+        }
 
     # --- learning -------------------------------------------------------------------------------------------
 
@@ -266,7 +279,7 @@ class Energy(Service):
     def take(self, model: Any) -> None:
         """Use a model from now on; None: too little was counted for one."""
         if model is not None:
-            self._model = model
+            self._model, self._ended_slot = model, -1
 
     def document(self) -> Mapping[str, Any] | None:
         """Return the model in use and what was counted as plain JSON values; None: there is no model."""
@@ -294,6 +307,7 @@ class Energy(Service):
         except (KeyError, TypeError) as error:
             raise ValueError(f"energy: is no such model: {type(error).__name__}: {error}") from None
         self._model, self._fitted_s, self._kinds = model, fitted_s, kinds
+        self._ended_slot, self._ended = -1, {}
 
 
 def _by_kind(nodes: Sequence[Node], round: Round) -> dict[NodeKind, list[Node]]:
