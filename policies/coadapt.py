@@ -185,4 +185,5 @@ class CoadaptPolicy(ProgramPolicy):
             else f"A move pauses it for {cost_s:.4g} s of the {stays_s:.4g} s that it is taken to last{until}.",
             unpaid="better now, but worth less over the time it would stay, with the pause of a move",
             facts={"move_cost_s": cost_s, "move_lasts_s": stays_s},
+            gpu_price=options.gpu_price,
         )

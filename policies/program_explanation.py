@@ -59,6 +59,7 @@ class Rules:
     move: what a move costs the job, in one sentence.
     unpaid: why a better configuration than the one it keeps is not worth a move.
     facts: what the sentences state.
+    gpu_price: units of the objective that a GPU must earn; the gains of options are what is left beyond it.
     """
 
     first: int
@@ -67,6 +68,7 @@ class Rules:
     move: str | None
     unpaid: str
     facts: Mapping[str, Any]
+    gpu_price: float = 0.0
 
 
 def _counts_samples(spec: JobSpec) -> bool:
@@ -111,6 +113,8 @@ def explain_program(job_id: str, round: Round, plan: Plan, rules: Callable[[JobV
         lines.append("It keeps these GPUs until it ends; with restartable: true in its file it could be moved.")
     elif own_rules.move is not None:
         lines.append(own_rules.move)
+    if own_rules.gpu_price and not keeps:
+        lines.append(f"A GPU that adds less than {own_rules.gpu_price:g} to the objective stays free.")
     priced = [f"{t} {price:.3g}" for t, price in plan.prices.items()]
     if priced:
         lines.append("Price of one GPU this round, in units of the objective: " + ", ".join(priced) + ".")
@@ -130,6 +134,7 @@ def explain_program(job_id: str, round: Round, plan: Plan, rules: Callable[[JobV
         lines += [_line(option, samples) for option in best]
     facts = {
         **own_rules.facts,
+        **({"gpu_price": own_rules.gpu_price} if own_rules.gpu_price else {}),
         "prices": dict(plan.prices),
         "options": [asdict(option) for option in options],
         "notes": notes_on(job_id, plan),
@@ -201,6 +206,10 @@ class _Reasons:
     chosen: int
     rules: Rules
 
+    @property
+    def _gpus_now(self) -> int:
+        return self.configurations[self.chosen].gpus
+
     def of(self, i: int) -> str:
         if i == self.chosen:
             return "this is what it has"
@@ -256,6 +265,9 @@ class _Reasons:
             if self.chosen < 0:
                 return "worth no more to the objective than leaving the job out"
             better = self.goodput[i] > ALIKE * self.goodput[self.chosen]
+            price = self.rules.gpu_price
+            if better and price and more > -price * (self.configurations[i].gpus - self._gpus_now):
+                return f"better, but not worth {price:g} for each GPU more"
             return self.rules.unpaid if better else "no better for it"
         if dearer >= more:
             takes = what_it_takes(self.job.spec)

@@ -110,16 +110,20 @@ class SiaPolicy(ProgramPolicy):
         self, jobs: Sequence[JobView], current: np.ndarray, stay_base: np.ndarray, shares: np.ndarray
     ) -> Weights:
         """Value a move at (r G)^p and staying at G^p. The class tells the rest."""
-        factor = np.ones(len(jobs))
-        if self.options.restart_factor:
-            factor = np.where(current >= 0, restart_factors(jobs), 1.0)
-        scale = factor**self.options.p
+        scale = self.scales(jobs, current)
         offset = self.options.lambda_ * shares
         if self.options.p < 0:
             resting = (self.options.timeshare_window_s is not None) & (shares <= 1.0)
             offset = offset * np.where(resting, 1.0, scale)
         offset = offset + TIE * (1 - np.arange(len(jobs)) / len(jobs))
         return Weights(offset, scale, offset + stay_base + 2 * TIE)
+
+    def scales(self, jobs: Sequence[JobView], current: np.ndarray) -> np.ndarray:
+        """Return (jobs,) r^p; 1 for a job that cannot stay where it is."""
+        if not self.options.restart_factor:
+            return np.ones(len(jobs))
+        factors: np.ndarray = np.where(current >= 0, restart_factors(jobs), 1.0) ** self.options.p
+        return factors
 
     def explain(self, job: str, round: Round, plan: Plan) -> Explanation:
         """Explain a job by its options, the prices of GPUs and its restart factor."""
@@ -137,4 +141,5 @@ class SiaPolicy(ProgramPolicy):
             else f"A move pauses training, so other GPUs count {factor:.2f} of their goodput.",
             unpaid="better, but not by enough to pay for the pause of a move now",
             facts={"restart_factor": factor},
+            gpu_price=self.options.gpu_price,
         )

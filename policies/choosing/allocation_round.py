@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, field_validator
@@ -48,6 +48,8 @@ class ProgramOptions(BaseModel):
     tolerance: float = Field(default=0.01, ge=0, lt=1)
     # A job of a fixed size that may not be moved has a place kept for it after so long. None: never.
     patience_s: float | None = Field(default=1800.0, ge=0)
+    # Units of the objective that a GPU must earn, or it stays free, so that its node may sleep.
+    gpu_price: float = Field(default=0.0, ge=0, allow_inf_nan=False)
 
     @field_validator("solver")
     @classmethod
@@ -121,6 +123,7 @@ class ProgramPolicy(ABC):
         self._kept: dict[str, _Kept] = {}
         window_s = options.timeshare_window_s
         self._turns = None if window_s is None else TimeShares(window_s)
+        self.ageing = self.ageing or options.gpu_price > 0  # what a price is in units of `base` changes with time
 
     @abstractmethod
     def values(
@@ -144,6 +147,10 @@ class ProgramPolicy(ABC):
             shares: (jobs,) factors of λ: 1, or those of `TimeShares`.
         """
 
+    def scales(self, jobs: Sequence[JobView], current: np.ndarray) -> np.ndarray:
+        """Return (jobs,) the `scale` of `weigh`, by what a job is and the column in which it may stay."""
+        return np.ones(len(jobs))
+
     def to_come(self, jobs: Sequence[JobView], configurations: ConfigurationSet, now: float) -> np.ndarray:
         """Return (others, configurations) gains of jobs to come, 0 for no option. GPUs that they win stay free."""
         return np.zeros((0, len(configurations)))
@@ -152,7 +159,19 @@ class ProgramPolicy(ABC):
         """Return the values of one job, computed from its view alone."""
         goodput = goodput_matrix([job.model], configurations.arrays)
         goodput = np.where(np.isfinite(goodput), goodput, 0.0)
-        return self.values([job], configurations, goodput, np.array([configurations.index(job.placement)]))
+        return self._priced([job], configurations, goodput, np.array([configurations.index(job.placement)]))
+
+    def _priced(
+        self, jobs: Sequence[JobView], configurations: ConfigurationSet, goodput: np.ndarray, placed: np.ndarray
+    ) -> Values:
+        """Return the values of some jobs, less the price of the GPUs."""
+        values, price = self.values(jobs, configurations, goodput, placed), self._options.gpu_price
+        if not price:
+            return values
+        paid = price * configurations.arrays.gpus
+        base = values.base - np.where(values.options, paid / self.scales(jobs, values.current)[:, None], 0.0)
+        stay_base = values.stay_base - np.where(values.current >= 0, paid[values.current], 0.0)
+        return replace(values, base=base, stay_base=stay_base)
 
     def plan(self, round: Round) -> Plan:
         order = sorted(range(len(round.jobs)), key=lambda i: (round.jobs[i].submitted_s, round.jobs[i].id))
@@ -294,7 +313,7 @@ class ProgramPolicy(ABC):
     ) -> None:
         some = [jobs[i] for i in which]
         columns = np.array([placed[i] for i in which], np.int64)
-        values = self.values(some, configurations, self._goodput.of(some), columns)
+        values = self._priced(some, configurations, self._goodput.of(some), columns)
         base, options, required, notes = _constraints(some, values, configurations)
         for i, job in enumerate(some):
             stays = int(values.current[i]) if options[i, values.current[i]] else -1
