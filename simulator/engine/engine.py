@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,8 @@ from ..traces.workload import Ints
 from .errors import PolicyFailed, Stuck
 from .handover import Handovers, Move, Wait, counted
 from .job_states import JobStates, RunLog
-from .outages import Change, Failures
+from .node_states import NodeStates, Power
+from .outages import Failures
 from .outcome import Outcome
 from .plan_ledger import PlanLedger
 from .round_clock import AtEvents, AtIntervals, EarlyRounds, RoundClock
@@ -82,6 +83,8 @@ class Engine:
     clock: RoundClock | None = None  # None: the clock of `timing`
     watch: Callable[[Round, Plan], None] | None = None  # sees every plan before it is carried out
     services: SimulatedServices | None = None  # of the whole cluster; several engines may share them
+    power: Power | None = None  # lets nodes sleep and wake; None: all are on
+    nodes: NodeStates = field(init=False, repr=False)
     _jobs: JobStates = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -94,16 +97,14 @@ class Engine:
         self._arrival_s = self._ready_s[self._arrivals]
         self._active = np.zeros(0, np.int64)  # in order of arrival
         self._next = 0  # position in `_arrivals` of the first job that has not arrived
-        self._changes = None if self.failures is None else self.failures.changes(self.cluster)
-        self._change = self._next_change()
-        self._down: set[str] = set()
-        self._up = self.cluster
+        self.nodes = NodeStates(self.cluster, self.failures, self.power)
         self._now = self.timing.first_s - self.timing.interval_s  # the first round may be at first_s
         self._ids = np.array(workload.ids, object)
         self._handovers = Handovers()
         self._clock = self.clock or self.timing.clock()
         self._held = PlanLedger(self.cluster, name_of(self.policy))
         self._again_s = np.inf  # when the policy wants to be asked again
+        self._power_s = self._now if self.power else np.inf  # when the power adviser wants to be asked again
         self._log = RunLog()
 
     def run(self) -> Outcome:
@@ -138,15 +139,22 @@ class Engine:
         """
         if len(self._active):
             self._decide()
+        elif self.power is not None:
+            self._act(self._round(()), Plan({}))
         total = len(self.world.workload)
         waits = len(self._active) and not self._jobs.gpus[self._active].any()
-        if self._next >= total and waits and not self._down and self.asked_again_s() == np.inf:
-            ids = self.world.workload.ids
-            waiting = ", ".join(f"{ids[i]} (asks for {n_gpus(self._asked[i])})" for i in self._active[:3])
-            raise Stuck(
-                f"no job runs under {name_of(self.policy)} and none is to come; waiting: {len(self._active)}, "
-                f"first {waiting}; the cluster has fewer GPUs of one type, or the policy gives them none"
-            )
+        stays = not self.nodes.some_return and not self._now < self._again_s < np.inf
+        if self._next >= total and waits and stays:
+            raise Stuck(self._waiting())
+
+    def _waiting(self) -> str:
+        """Say which jobs wait for ever."""
+        ids = self.world.workload.ids
+        waiting = ", ".join(f"{ids[i]} (asks for {n_gpus(self._asked[i])})" for i in self._active[:3])
+        return (
+            f"no job runs under {name_of(self.policy)} and none is to come; waiting: {len(self._active)}, "
+            f"first {waiting}; the cluster has fewer GPUs of one type, or the policy gives them none"
+        )
 
     @property
     def now_s(self) -> float:
@@ -174,8 +182,9 @@ class Engine:
         return float(self._arrival_s[self._next]) if self._next < len(self._arrival_s) else np.inf
 
     def asked_again_s(self) -> float:
-        """Return when the policy asked to be called again; inf if that is past or no job is there."""
-        return self._again_s if self._again_s > self._now and len(self._active) else np.inf
+        """Return when the policy, with jobs there, or the power adviser asked to be called again; inf: not."""
+        policy_s = self._again_s if self._again_s > self._now and len(self._active) else np.inf
+        return min(policy_s, self._power_s if self._power_s > self._now else np.inf)
 
     def expected_end_s(self) -> float:
         """Return when the first running job ends at its current rate, at least 0.1 s from now; inf: none runs."""
@@ -198,29 +207,22 @@ class Engine:
         `or_change`: stop after the first of these.
         """
         changed = False
-        while self._change is not None and self._change.time_s <= until_s:
-            self._advance(max(self._change.time_s, self._now))
-            self._apply(self._change)
-            self._change, changed = self._next_change(), True
+        while (change_s := self.nodes.next_s()) <= until_s:
+            self._advance(max(change_s, self._now))
+            self._change_node()
+            changed = True
             if or_change:
                 return True
         self._advance(until_s)
         return changed
 
-    def _next_change(self) -> Change | None:
-        return None if self._changes is None else next(self._changes, None)
-
-    def _apply(self, change: Change) -> None:
-        if not change.fails:
-            self._down.discard(change.node_id)
-        else:
-            self._down.add(change.node_id)
+    def _change_node(self) -> None:
+        if (failed := self.nodes.change()) is not None:
             for job in self._running().tolist():
                 placement = self._jobs.placements[job]
-                if placement is not None and change.node_id in placement.by_node:
+                if placement is not None and failed in placement.by_node:
                     self._lose(job)
-        self._up = replace(self.cluster, nodes=tuple(n for n in self.cluster.nodes if n.id not in self._down))
-        self._held.change_nodes(self._up)
+        self._held.change_nodes(self.nodes.up)
 
     def _lose(self, job: int) -> None:
         """Take the GPUs from a job whose node failed, and its progress since the last checkpoint."""
@@ -323,7 +325,7 @@ class Engine:
             preemptible=self.world.workload.preemptible[active],
         )
         views = Views(columns, lambda at: self._view(int(active[at])))
-        round = Round(self._now, self.timing.interval_s, self._up, views)
+        round = self._round(views)
         plan, took_s = _asked(self.policy, round)
         self._log.policy_s.append(took_s)
         if self.watch is not None:
@@ -342,6 +344,16 @@ class Engine:
                 self._place(job, placement, waits.get(job, Wait()))
             elif self.world.learns:
                 self._set_rate(job, placement)
+        if self.power is not None:
+            self._act(round, plan)
+
+    def _round(self, jobs: Sequence[JobView]) -> Round:
+        return Round(self._now, self.timing.interval_s, self.nodes.up, jobs, self.nodes.asleep)
+
+    def _act(self, round: Round, plan: Plan) -> None:
+        """Let nodes sleep and wake as the power adviser says after a round."""
+        self._power_s = self.nodes.follow(round, plan, self._jobs.placements[self._running()].tolist())
+        self._held.change_nodes(self.nodes.up)
 
     def _check(self, plan: Plan, stopped: Sequence[int], moved: Mapping[int, Placement]) -> None:
         """Enter the changes of a plan into the ledger. Raise BadPlan if they are not possible."""

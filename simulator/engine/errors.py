@@ -17,3 +17,7 @@ class BadPlan(RunFailed):
 
 class PolicyFailed(RunFailed):
     """The policy raised, or returned no plan; the message names the policy, the round and the error."""
+
+
+class BadAdvice(RunFailed):
+    """A machine is to sleep on which a job runs, or there is no such machine."""

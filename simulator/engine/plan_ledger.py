@@ -24,7 +24,8 @@ class PlanLedger:
 
     def change_nodes(self, cluster: Cluster) -> None:
         """Go on with the nodes that are up. Jobs must have released other nodes before."""
-        self._ledger = Ledger.of(cluster, self._ledger.held)
+        if cluster is not self._ledger.cluster:
+            self._ledger = Ledger.of(cluster, self._ledger.held)
 
     def release(self, job: str) -> None:
         """Take from a job what it holds, if it holds anything."""

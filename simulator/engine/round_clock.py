@@ -25,7 +25,7 @@ class Passing(Protocol):
         """Return when the next job arrives; inf: none does."""
 
     def asked_again_s(self) -> float:
-        """Return when the policy asked to be called again; inf: it did not."""
+        """Return when the policy, or who lets nodes sleep, asked to be called again; inf: nobody did."""
 
     def boundaries_s(self) -> Floats:
         """Return (running jobs,) when each reaches the next boundary of its world."""
@@ -89,9 +89,9 @@ class EarlyRounds:
 
     def to_round(self, run: Passing) -> None:
         """Go on to the next round; jobs that end on the way bring it forward."""
-        due = run.next_arrival_s() + self.early_s
+        due = min(run.next_arrival_s() + self.early_s, run.asked_again_s())
         if run.active:
-            due = min(due, run.now_s + self.interval_s, run.asked_again_s())
+            due = min(due, run.now_s + self.interval_s)
         due = max(due, run.now_s)
         while run.now_s < due:
             count = run.active
