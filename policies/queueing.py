@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
+from ..core.cluster import Cluster
 from ..core.placement import Placement
 from .choosing.decided import QueueReasons, decisions_of
 from .contract.explanation import Explanation, expectation, explained, job_of
@@ -31,10 +32,11 @@ class QueueingOptions(BaseModel):
 def in_order(round: Round, order: np.ndarray, *, type_blind: bool = False) -> Plan:
     """Preempt nothing; waiting jobs start in `order` (positions in the round), none before its turn.
 
-    A job that would not even fit into the empty cluster holds up nobody.
+    A job that would not even fit into the empty cluster holds up nobody. Nodes that sleep count as its nodes: they
+    wake for the job.
     """
     columns = round.columns
-    ledger, empty = ledger_of(round, np.flatnonzero(columns.held > 0)), Ledger(round.cluster)
+    ledger, empty = ledger_of(round, np.flatnonzero(columns.held > 0)), Ledger(all_nodes(round))
     tried = np.zeros(len(order), bool)
     for i in order:
         if columns.held[i] and columns.ids[i] in ledger.held:
@@ -153,15 +155,21 @@ class TimeLeftPolicy(QueueingPolicy):
 
 
 def room(ledger: Ledger, round: Round, i: int, type_blind: bool) -> Placement | None:
-    """Return where the job at a position may start now."""
-    job, gpus = round.jobs[i], int(round.columns.gpus[i])
+    """Return where the job at a position may start, on the nodes of a ledger."""
+    job, gpus, cluster = round.jobs[i], int(round.columns.gpus[i]), ledger.cluster
     demand = Demand.of(job.spec)
-    if len(round.cluster.gpu_types) == 1 or (job.rates is None and job.model is None):
-        found = ledger.find(gpus, types_for(job.spec, gpus, round.cluster), demand=demand)
+    if len(cluster.gpu_types) == 1 or (job.rates is None and job.model is None):
+        found = ledger.find(gpus, types_for(job.spec, gpus, cluster), demand=demand)
     else:
-        speed = startable_on(job, gpus, round.cluster, type_blind=type_blind)
+        speed = startable_on(job, gpus, cluster, type_blind=type_blind)
         found = ledger.find(gpus, speed, speed, demand)
     return found if found is not None and is_whole(found, job.spec) else None
+
+
+def all_nodes(round: Round) -> Cluster:
+    """Return the nodes of a round, and those that sleep."""
+    cluster = round.cluster
+    return Cluster((*cluster.nodes, *round.asleep), cluster.pool) if round.asleep else cluster
 
 
 def ledger_of(round: Round, at: np.ndarray) -> Ledger:

@@ -15,7 +15,7 @@ from ..placing.demand import Demand
 from ..placing.ledger import Ledger
 from ..placing.speeds import is_whole, types_for
 
-MOST_ASKED = 256  # waiting jobs of a pool that are looked at in one round
+MOST_ASKED = 64  # waiting jobs of a pool that are looked at in one round
 _LAST = "\uffff"  # nodes that sleep come after those that are awake, in the order of ids
 # A job that waits for one of these may start when nodes wake.
 HELPED = frozenset(
@@ -73,6 +73,8 @@ def wanted(pool: str, round: Round, plan: Plan, returning: Collection[str]) -> W
     for asked, job in enumerate((first, *asking)):
         if asked >= MOST_ASKED:
             break
+        if not asleep and waiting:
+            break  # none can wake, and none of these may sleep
         room = _room(ledger, job)
         if room is None:
             if (possible := _room(empty, job)) is not None:
@@ -109,19 +111,21 @@ def idle_nodes(round: Round, plan: Plan) -> list[Node]:
 def _waiting(pool: str, round: Round, plan: Plan) -> Iterator[JobView]:
     """Yield the jobs of a pool that wait for room, in the order in which the policy serves them."""
     whole = round.cluster.pool is not None  # a round of one pool has its jobs alone
-    own = [i for i, job in enumerate(round.jobs) if whole or (job.spec.pool or "") == pool]
+    own: Sequence[int] = range(len(round.jobs))
+    if not whole:
+        own = [i for i, job in enumerate(round.jobs) if (job.spec.pool or "") == pool]
     part = plan if whole or not plan.pools else plan.pools.get(pool, plan)
     order: Sequence[int] = range(len(own))
     if part.order is not None and len(part.order) <= len(own):
         order = part.order.tolist()
+    ids = round.columns.ids
     for at in order:
-        if at >= len(own):
+        if at >= len(own) or (id := ids[own[at]]) in plan.placements:
             continue
-        job = round.jobs[own[at]]
-        if job.id not in plan.placements:
-            decision = plan.decision(job.id)
-            if isinstance(decision, Waiting) and decision.reason in HELPED:
-                yield job
+        # A policy that serves jobs in an order leaves out only those for which there is no room.
+        decision = None if part.order is not None else plan.decision(id)
+        if decision is None or (isinstance(decision, Waiting) and decision.reason in HELPED):
+            yield round.jobs[own[at]]
 
 
 def _room(ledger: Ledger, job: JobView) -> Placement | None:
