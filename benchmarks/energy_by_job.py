@@ -29,6 +29,12 @@ from .harness import DATA, needs
 VENUS = DATA / "helios" / "venus_sept2020_gpu_jobs.csv.gz"
 VENUS_NODES = DATA / "lucid" / "venus_vc_config.csv"
 BOOT_S = 300.0
+# Options of the service: ours, a rule without forecast, and the published baseline.
+WAYS: Mapping[str, Mapping[str, object]] = {
+    "energy": {"rule": "peak", "buffer": 0, "wakes_per_day": 2.0, "refit_s": 7 * 86_400.0},
+    "most of the last day": {"rule": "recent", "history_s": 86_400.0, "buffer": 0},
+    "vanilla DRS": {"rule": "recent", "history_s": 600.0, "buffer": 0},
+}
 MONTH_S = 26 * 86_400.0  # in which jobs are submitted
 
 
@@ -85,12 +91,13 @@ def run(
     adviser = None
     if options is not None:
         adviser = Adviser(Energy(EnergyOptions.model_validate(options)), workload.began_s or 0.0)
-    power = None if adviser is None else Power(adviser, BOOT_S)
 
     def make(part: Workload, on: Cluster) -> Engine:
-        return Engine(FixedLengthWorld(part), on, make_policy(policy), Timing(events=True), power=power)
+        return Engine(FixedLengthWorld(part), on, make_policy(policy), Timing(events=True))
 
     simulation = Simulation(workload, nodes, make)
+    if adviser is not None:
+        simulation.let_sleep(Power(adviser, BOOT_S))
     outcome = simulation.run()
     if adviser is None:
         return Ran(outcome)

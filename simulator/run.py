@@ -9,6 +9,7 @@ import numpy as np
 
 from ..core.cluster import Cluster
 from .engine.engine import Engine
+from .engine.node_states import Power
 from .engine.outcome import Outcome, together
 from .traces.cluster_file import WHOLE, SimulatedCluster
 from .traces.workload import Workload
@@ -52,6 +53,11 @@ class Simulation:
             for name, part in sorted(self._parts.items())
             if (names == name).any()
         ]
+
+    def let_sleep(self, power: Power) -> None:
+        """Let nodes of all pools sleep and wake as one adviser says, from the next rounds on."""
+        for engine in self.engines:
+            engine.let_sleep(power)
 
     def step(self) -> bool:
         """Hold the earliest round of any pool. Return False if every job has ended.

@@ -69,16 +69,17 @@ def wanted(pool: str, round: Round, plan: Plan, returning: Collection[str]) -> W
         return Wanted(nodes, frozenset(), idle)
     everything, real = _together(awake, asleep, frozenset(returning))
     ledger, empty = Ledger.of(everything, _within(plan, everything)), Ledger(everything)
-    left, touched = len(asleep), set[str]()
+    left, touched, blocked = len(asleep), set[str](), False
     for asked, job in enumerate((first, *asking)):
         if asked >= MOST_ASKED:
             break
-        if not asleep and waiting:
-            break  # none can wake, and none of these may sleep
+        if waiting and (not asleep or (blocked and _is_behind(plan, job.id))):
+            break  # none can wake, and none of these may sleep; or nobody overtakes the job that waits
         room = _room(ledger, job)
         if room is None:
             if (possible := _room(empty, job)) is not None:
                 waiting.add(possible.gpu_type)
+                blocked = True
             continue
         waiting.add(room.gpu_type)
         before = {share.node_id: ledger.idle_on(share.node_id) for share in room.shares}
@@ -126,6 +127,11 @@ def _waiting(pool: str, round: Round, plan: Plan) -> Iterator[JobView]:
         decision = None if part.order is not None else plan.decision(id)
         if decision is None or (isinstance(decision, Waiting) and decision.reason in HELPED):
             yield round.jobs[own[at]]
+
+
+def _is_behind(plan: Plan, job: str) -> bool:
+    decision = plan.decision(job)
+    return isinstance(decision, Waiting) and decision.reason is WaitReason.BEHIND_OTHERS
 
 
 def _room(ledger: Ledger, job: JobView) -> Placement | None:

@@ -83,7 +83,6 @@ class Engine:
     clock: RoundClock | None = None  # None: the clock of `timing`
     watch: Callable[[Round, Plan], None] | None = None  # sees every plan before it is carried out
     services: SimulatedServices | None = None  # of the whole cluster; several engines may share them
-    power: Power | None = None  # lets nodes sleep and wake; None: all are on
     nodes: NodeStates = field(init=False, repr=False)
     _jobs: JobStates = field(init=False, repr=False)
 
@@ -97,15 +96,19 @@ class Engine:
         self._arrival_s = self._ready_s[self._arrivals]
         self._active = np.zeros(0, np.int64)  # in order of arrival
         self._next = 0  # position in `_arrivals` of the first job that has not arrived
-        self.nodes = NodeStates(self.cluster, self.failures, self.power)
+        self.nodes = NodeStates(self.cluster, self.failures)
         self._now = self.timing.first_s - self.timing.interval_s  # the first round may be at first_s
         self._ids = np.array(workload.ids, object)
         self._handovers = Handovers()
         self._clock = self.clock or self.timing.clock()
         self._held = PlanLedger(self.cluster, name_of(self.policy))
         self._again_s = np.inf  # when the policy wants to be asked again
-        self._power_s = self._now if self.power else np.inf  # when the power adviser wants to be asked again
+        self._power_s = np.inf  # when the power adviser wants to be asked again
         self._log = RunLog()
+
+    def let_sleep(self, power: Power) -> None:
+        """Let nodes sleep and wake as an adviser says, from the next round on."""
+        self.nodes.power = power
 
     def run(self) -> Outcome:
         """Run until every job has ended. Raise RunFailed as `step` does."""
@@ -139,7 +142,7 @@ class Engine:
         """
         if len(self._active):
             self._decide()
-        elif self.power is not None:
+        elif self.nodes.power is not None:
             self._act(self._round(()), Plan({}))
         total = len(self.world.workload)
         waits = len(self._active) and not self._jobs.gpus[self._active].any()
@@ -344,7 +347,7 @@ class Engine:
                 self._place(job, placement, waits.get(job, Wait()))
             elif self.world.learns:
                 self._set_rate(job, placement)
-        if self.power is not None:
+        if self.nodes.power is not None:
             self._act(round, plan)
 
     def _round(self, jobs: Sequence[JobView]) -> Round:

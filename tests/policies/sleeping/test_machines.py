@@ -83,3 +83,11 @@ def test_idle_are_nodes_that_nobody_has_or_is_planned_to_have() -> None:
     round = Round(0.0, 60.0, Cluster(machines(4)), [leaving, rigid("y", 1)], ())
     plan = Plan({"y": on("t4", n2=1)}, order=np.array([0, 1]))
     assert [node.id for node in idle_nodes(round, plan)] == ["t4-003", "t4-001"]
+
+
+def test_nobody_wakes_for_a_job_that_may_not_overtake_one_that_waits_for_others() -> None:
+    runs = rigid("x", 8, placement=on("t4", n0=8))
+    round, plan = round_of(machines(1), machines(1, first=1), runs, rigid("a", 16), rigid("b", 8, submitted_s=9.0))
+    found = wanted("", round, plan, ())
+    assert found.nodes == {}
+    assert found.waiting == {"t4"}

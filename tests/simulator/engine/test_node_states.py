@@ -46,9 +46,9 @@ def engine(
     timing: Timing = EVENTS,
     failures: Failures | None = None,
 ) -> Engine:
-    power = Power(advise, boot_s)
-    world = FixedLengthWorld(workload)
-    return Engine(world, cluster_of(nodes), FifoPolicy(), timing, failures, power=power)
+    made = Engine(FixedLengthWorld(workload), cluster_of(nodes), FifoPolicy(), timing, failures)
+    made.let_sleep(Power(advise, boot_s))
+    return made
 
 
 def sleeps_when_idle(round: Round, plan: Plan) -> Said:
