@@ -157,6 +157,14 @@ def up(
     checkpoints: Annotated[
         str | None, typer.Option(help="Folder or URL of checkpoints that every node reaches.")
     ] = None,
+    service: Annotated[
+        list[str] | None,
+        typer.Option(help="A service beside rounds, such as durations; repeatable; an unknown one lists all."),
+    ] = None,
+    service_option: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME.KEY=VALUE", help="An option of a service, such as durations.decay=0.5."),
+    ] = None,
     power: Annotated[
         Path | None, typer.Option(metavar="FILE.yaml", help="How machines are powered off and on.")
     ] = None,
@@ -170,6 +178,7 @@ def up(
     from ..policies.catalogue import make_policy
     from . import show
     from .options import by_option
+    from .services import services_of
 
     if (emulate is None) == (address is None):
         raise typer.BadParameter('give either --emulate "1x a100:4, 2x t4:4" or --address auto')
@@ -177,6 +186,10 @@ def up(
     chosen: dict[str, Any] = {"policy": policy, "policy_options": options}
     chosen |= {"round_interval_s": round_interval, "time_scale": time_scale}
     chosen |= {"checkpoint_root": checkpoints} if checkpoints is not None else {}
+    try:
+        chosen["services"] = services_of(service or (), service_option or ())
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
     if power is not None:
         chosen["power"] = _power(power, emulate is not None)
     try:

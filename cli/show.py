@@ -310,6 +310,7 @@ def details(job: JobDetails) -> RenderableType:
             shown(job["lr"]) + (f" (gain {shown(job['gain'])})" if job["gain"] is not None else ""),
         ),
         ("progress", f"{progress(job)}, {job['steps']} steps" if job["steps"] else progress(job)),
+        *([("foretold", printable(foretold))] if (foretold := job.get("foretold")) else []),
         *([("ends in", ends)] if (ends := left(job, time.time())) != "-" else []),
         ("metrics", metrics_with_places(job)),
         *([("target", printable(job["target"]["text"]))] if "target" in job else []),

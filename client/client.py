@@ -45,6 +45,7 @@ from .cluster_record import ClusterRecord
 from .fetch import Fetched, fetch
 from .package import Packer
 from .submit_check import of_spec, would_happen
+from .user_name import user_name
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -230,10 +231,10 @@ class Client:
     def _submit(
         self, specs: Sequence[JobSpec], tell: Callable[[str, str], None], idempotency_key: str | None = None
     ) -> Sequence[str]:
-        packer = Packer(self.settings.max_package_mib)
+        packer, owner = Packer(self.settings.max_package_mib), user_name()
         sent = [(self._send(spec, tell, packer), idempotency_key or uuid.uuid4().hex) for spec in specs]
         return [
-            cast(str, self.call("submit", told["spec"], told["package"], key, told["script_key"]))
+            cast(str, self.call("submit", told["spec"], told["package"], key, told["script_key"], owner))
             for told, key in sent
         ]
 

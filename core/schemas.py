@@ -143,6 +143,7 @@ class JobDetails(JobRow):
     profiles: dict[str, str]  # GPU type -> how far its profile run is, or why the type cannot be used
     folder: str | None  # its working directory on each machine it runs on; None: it has ended
     outputs: str  # path or URL of what its script wrote to `coadapt.output_dir()`
+    foretold: str | None  # how long it takes with GPUs, by jobs like it, as foretold when it was submitted
     habits: list[str]  # what its script was seen to do that decides how it may be scaled, a sentence each
     refused_statuses: RefusedStatuses | None  # of a command; None: each was taken
     target: NotRequired[TargetView]  # of a job that has one

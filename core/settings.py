@@ -51,6 +51,8 @@ class Settings(BaseModel):
     node_refresh_s: float = Field(default=1.0, gt=0)
     # CPUs of a leased GPU node that stay outside the lease, for Ray's own and other people's small actors.
     spare_cpus: float = Field(default=1.0, ge=0)
+    # Options of each service that runs beside rounds, by its name.
+    services: dict[str, dict[str, Any]] = {}
     # How machines are powered off and on; None: they never are.
     power: PowerSettings | None = None
     max_package_mib: Annotated[int, Field(ge=1, le=500)] = 100

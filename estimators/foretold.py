@@ -41,6 +41,11 @@ class Foretold:
         """The standard deviation of the log of the length, by the width of the band."""
         return max(math.log(self.high_s / self.low_s) / (2 * Z), 1e-3)
 
+    @property
+    def text(self) -> str:
+        """Return it for a person, as "about 40 min (10 to 100), by 41 earlier jobs of its owner and name"."""
+        return self.left(0.0).text.replace(" left (", " (")
+
     def left(self, trained_s: float) -> Expected:
         """Return what a job still needs after `trained_s` with GPUs, of those lengths that are longer."""
         if trained_s <= 0:

@@ -26,6 +26,7 @@ from ..policies.contract.round import Plan, Planner, Round
 from .backends import ExecutorBackend, NodeSource
 from .clock import Clock
 from .expectations import NO_LENGTHS
+from .foresight import Foresight
 from .garbage import not_collected
 from .hooks import CycleHook, HookError, Hooks, IntervalHook, PlanLogHook, RoundDone
 from .known_profiles import KnownProfiles
@@ -34,11 +35,12 @@ from .learning import LearningHook
 from .models import ModelCache
 from .nodes import NodesSnapshot
 from .phase_times import PhaseTimes
-from .reactions import claim, end, force_out, lose_everything, react, start_profile
+from .reactions import claim, end, force_out, lose_everything, react, start_profile, with_forecast
 from .reattachment import reattach
 from .record import JobRecord, Origin, Stopped
 from .records import Records
 from .round_times import RoundTimes
+from .services.contract import Advice
 from .snapshot import TRAINED_IN, Snapshot, take_snapshot
 from .store import Event, Store
 from .transition import CycleAction, StartProfile, Wanted, actions, in_use, plan_slots, without_given_up
@@ -69,6 +71,7 @@ class SchedulingCycle:
     """The control loop of one cluster over one store.
 
     Args:
+        advised: takes what services advise on machines after a round, with the time.
         woken: called when there is something to do before the next look at the nodes.
         strict: whether hooks that raise end the cycle, as tests want it.
     """
@@ -83,6 +86,7 @@ class SchedulingCycle:
         settings: Settings,
         *,
         hooks: Sequence[CycleHook] = (),
+        advised: Callable[[Advice, float], None] = lambda advice, now: None,
         strict: bool = False,
         woken: Callable[[], None] = lambda: None,
     ) -> None:
@@ -92,7 +96,9 @@ class SchedulingCycle:
         failed = partial(self._log, None)
         self.learning = LearningHook(store, RunLengthLearner(), NO_LENGTHS, settings.learned_dir, clock, failed)
         self.phase_times = PhaseTimes()
-        hooks = (IntervalHook(store), PlanLogHook(store), self._known, self.learning, self.phase_times, *hooks)
+        self.foresight = Foresight(settings.services, store, settings.learned_dir, advised, failed)
+        own = (IntervalHook(store), PlanLogHook(store), self._known, self.learning, self.foresight)
+        hooks = (*own, self.phase_times, *hooks)
         self._hooks = Hooks(hooks, strict=strict)
         self._records = Records(store, executors, self._hooks, settings)
         self._models = ModelCache()
@@ -129,6 +135,8 @@ class SchedulingCycle:
             with self._timed("upkeep", timings), self._for_job(None), self._records.together():
                 for job_id in to_look_at:
                     self._keep(job_id, nodes, now)
+                for job_id, foretold in self.foresight.foretell(now).items():
+                    self._records.apply(with_forecast(self._store.get(job_id), foretold), now)
             due = self._round_due()
 
         if due:
@@ -267,6 +275,7 @@ class SchedulingCycle:
         package: str | None = None,
         script_key: str = "",
         origin: Origin | None = None,
+        owner: str = "",
     ) -> JobRecord:
         """Store a job and return it; the same key again returns the same job."""
         with self.lock:
@@ -277,6 +286,7 @@ class SchedulingCycle:
                 package=package,
                 script_key=script_key,
                 origin=origin,
+                owner=owner,
             )
             if new:
                 self._records.note(job)

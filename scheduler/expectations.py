@@ -39,7 +39,10 @@ def expectations(
         for job, samples_per_s, error in columns:
             earlier = lengths.of(NO_USER, job.script_key) if job.script_key else None
             had_s = 0.0 if earlier is None else trained_s(job.id)
-            found[job.id] = predict(work_of(job, had_s), samples_per_s, error, earlier)
+            known = predict(work_of(job, had_s), samples_per_s, error, earlier)
+            if not known.known and job.foretold is not None:
+                known = job.foretold.left(trained_s(job.id))
+            found[job.id] = known
     return found
 
 

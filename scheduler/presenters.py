@@ -170,6 +170,7 @@ def job_details(
         profiles={run.gpu_type: profile_state(run, job.active) for run in job.profiles},
         folder=None if job.retired or job.package is None else f"{work}/{job.folder}",
         outputs=outputs,
+        foretold=None if job.foretold is None else job.foretold.text,
         habits=habits_of(job.measurements, job.spec),
         refused_statuses=_refused(job.refusals),
     )

@@ -15,6 +15,7 @@ from ..core.events import EventKind
 from ..core.job import Phase, RestartPolicy
 from ..core.reports import Report
 from ..core.slot import Slot
+from ..estimators.foretold import Foretold
 from ..executor.protocol.job_events import (
     ExecutorEvent,
     Failing,
@@ -53,6 +54,11 @@ class Reaction:
     events: tuple[Event, ...] = ()
     round: bool = False
     commands: tuple[Command, ...] = ()
+
+
+def with_forecast(job: JobRecord, foretold: Foretold) -> Reaction:
+    """Keep how long a job takes, as it was foretold at its submission; the first forecast stays."""
+    return Reaction(job if job.foretold is not None else replace(job, foretold=foretold))
 
 
 def react(job: JobRecord, event: ExecutorEvent, now: float) -> Reaction:

@@ -16,6 +16,7 @@ from ..core.placement import NodeShare, Placement
 from ..core.reports import MeasuredAt
 from ..core.slot import Slot
 from ..core.usage import UsageOn
+from ..estimators.foretold import Foretold
 from ..estimators.measurements import Measurements
 
 
@@ -119,6 +120,8 @@ class JobRecord:
     asked: the key of the last verb, which may come twice.
     origin: what it starts from; None for the start of its script.
     changed: what counts from its next life on; None: nothing else.
+    owner: who submitted it; "": not told.
+    foretold: how long it takes, as it was foretold at its submission; None: no service foretells.
     """
 
     id: str
@@ -168,6 +171,8 @@ class JobRecord:
     asked: str = ""
     origin: Origin | None = None
     changed: ChangedFile | None = None
+    owner: str = ""
+    foretold: Foretold | None = None
 
     def begun_again(self) -> JobRecord:
         """Return the job at the beginning of its next life, by its changed file if it has one."""
@@ -245,6 +250,7 @@ class JobRecord:
         row["state"] = vars(self.state)
         row["origin"] = None if self.origin is None else vars(self.origin)
         row["refusals"] = vars(self.refusals)
+        row["foretold"] = None if self.foretold is None else vars(self.foretold)
         if self.changed is not None:
             row["changed"] = {**vars(self.changed), "spec": self.changed.spec.model_dump(mode="json")}
         for key in ("target", "held", "group"):
@@ -290,6 +296,7 @@ class JobRecord:
                 "refusals": _refusals(row.get("refusals", {})),
                 "origin": Origin(**row["origin"]) if row.get("origin") else None,
                 "changed": _changed_file(row["changed"]) if row.get("changed") else None,
+                "foretold": Foretold(**row["foretold"]) if row.get("foretold") else None,
                 "stopped": Stopped(row["stopped"]) if row.get("stopped") else None,
                 "measurements": measurements,
             }

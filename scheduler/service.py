@@ -84,6 +84,7 @@ class SchedulerService:
             self._clock,
             settings,
             hooks=[self._folders],
+            advised=self._power.take,
             woken=self._wake.set,
         )
         self._forks = Forks(self._store, self._cycle.do, settings, ThreadPoolExecutor(1, "forks"))
@@ -93,13 +94,17 @@ class SchedulerService:
 
     # --- what users ask ---------------------------------------------------------------------------------
 
-    def submit(self, spec_json: str, package: str | None, idempotency_key: str, script_key: str = "") -> str:
+    def submit(
+        self, spec_json: str, package: str | None, idempotency_key: str, script_key: str = "", owner: str = ""
+    ) -> str:
         """Store a job and return its id. The same key again returns the same id.
 
         Raises: pydantic.ValidationError for a bad spec.
         """
         spec = JobSpec.model_validate_json(spec_json)
-        job = self._cycle.submit(spec, idempotency_key=idempotency_key, package=package, script_key=script_key)
+        job = self._cycle.submit(
+            spec, idempotency_key=idempotency_key, package=package, script_key=script_key, owner=owner
+        )
         return job.id
 
     def fork(self, job_id: str, steps: int | None, idempotency_key: str, changed: Mapping[str, str]) -> str:
@@ -120,6 +125,7 @@ class SchedulerService:
             package=changed.get("package", source.package),
             script_key=changed.get("script_key", source.script_key),
             origin=origin_of(source, spec, steps, self._settings, measured),
+            owner=source.owner,
         )
         self._forks.begin(job.id)
         return job.id

@@ -243,7 +243,7 @@ def take_snapshot(
         for job in trains
     ]
     views += [
-        job_view(job, None, UNKNOWN, store, settings, now)
+        job_view(job, None, UNKNOWN if job.foretold is None else job.foretold.left(0.0), store, settings, now)
         for job in (jobs if asleep else ())
         if not job.occupied and not runs_somewhere(job.spec, cluster) and waited_for(job.spec, cluster, asleep)
     ]

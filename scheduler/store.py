@@ -219,6 +219,7 @@ class Store:
         package: str | None = None,
         script_key: str = "",
         origin: Origin | None = None,
+        owner: str = "",
     ) -> tuple[JobRecord, bool]:
         """Return the new job, or the one that an earlier call with the same key made, and whether it is new."""
         with self._lock:
@@ -233,6 +234,7 @@ class Store:
                 package=package,
                 script_key=script_key,
                 origin=origin,
+                owner=owner,
             )
             told = {} if origin is None else {"text": f"forked from {origin.job_id} at step {origin.steps}"}
             event = Event(EventKind.SUBMIT, now, job.id, {"spec": spec.model_dump(mode="json"), **told})

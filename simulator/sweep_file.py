@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from ..core import safe_yaml
 from ..policies.catalogue import make_policy
+from ..scheduler.services.catalogue import make_services
 from .conditions import PROFILING_S, Conditions, column
 from .engine.engine import Timing
 from .engine.outages import Failures
@@ -58,6 +59,8 @@ class SweepFile(_Strict):
     events: bool = False
     knows: Knows | None = None
     lengths: Lengths = Lengths.TOLD
+    estimates: str | None = None
+    services: dict[str, dict[str, Any]] = {}
     early_s: float | None = Field(default=None, ge=0, allow_inf_nan=False)
     noise: float = Field(default=0.0, ge=0, allow_inf_nan=False)
     profiling_cost_s: float = Field(default=PROFILING_S, ge=0, allow_inf_nan=False)
@@ -65,6 +68,12 @@ class SweepFile(_Strict):
     node_repair_h: float = Field(default=1.0, ge=0, allow_inf_nan=False)
     profiles: str | None = None
     same_conditions: bool = False
+
+    @field_validator("services")
+    @classmethod
+    def _known(cls, value: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+        make_services(value)
+        return value
 
     @field_validator("policies", mode="before")
     @classmethod
@@ -103,6 +112,8 @@ class Cell:
     node_mtbf_h: float | None = None
     node_repair_h: float = 1.0
     lengths: str = Lengths.TOLD
+    estimates: str | None = None
+    services: str = "{}"  # JSON
     same_conditions: bool = False
     inputs: tuple[tuple[str, str], ...] = ()  # (which file, SHA-256) when the sweep began
 
@@ -118,6 +129,8 @@ class Cell:
             self.profiling_cost_s,
             Lengths(self.lengths),
             self.same_conditions,
+            None if self.estimates is None else Path(self.estimates),
+            json.loads(self.services),
         )
 
     def about(self) -> dict[str, Any]:
@@ -202,6 +215,8 @@ def cells(sweep: SweepFile, folder: Path) -> Iterator[Cell]:
                         node_mtbf_h=sweep.node_mtbf_h,
                         node_repair_h=sweep.node_repair_h,
                         lengths=str(sweep.lengths),
+                        estimates=located(sweep.estimates),
+                        services=json.dumps(sweep.services, sort_keys=True),
                         same_conditions=sweep.same_conditions,
                         inputs=inputs(trace=trace_file, cluster=cluster_file, profiles=profiles),
                     )

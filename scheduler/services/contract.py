@@ -35,7 +35,7 @@ class NodeCounts:
     total: Mapping[NodeKind, int]
 
 
-Fact = EndedJob | NodeCounts
+Fact = SubmittedJob | EndedJob | NodeCounts
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,10 @@ class Service:
     Options: ClassVar[type[BaseModel]]
 
     def observe(self, fact: Fact) -> None:
-        """Take note of a fact, at once. Facts come in order of time."""
+        """Take note of a fact, at once. Facts come in order of time.
+
+        A job that `foretell` is asked about is not told of as a `SubmittedJob`, too.
+        """
 
     def foretell(self, job: SubmittedJob) -> Foretold | None:
         """Return how long a job will take that is submitted now; None: nobody can tell."""

@@ -62,17 +62,22 @@ class Durations(Service):
         self._next_fit_s = -math.inf
 
     def observe(self, fact: Fact) -> None:
-        """Count a job that has ended."""
+        """Count a job that has ended, or keep what is known of one that was submitted."""
+        if isinstance(fact, SubmittedJob):
+            self._under_way[fact.id] = self._without_trees(fact)
         if not isinstance(fact, EndedJob):
             return
-        row, length = self._under_way.pop(fact.job.id, (None, None))
-        if row is None or length is None:
-            row = self._features.row(fact.job)  # its submission was not told
-            length = self._length(row)
-        else:
+        told = self._under_way.pop(fact.job.id, None)
+        row, length = told or self._without_trees(fact.job)
+        if told is not None:
             self._bands.ended(length.typical_s, length.spread, fact.trained_s)
         self._rows.add(row.numbers, fact.trained_s, math.log(length.typical_s))
         self._features.ended(fact)
+
+    def _without_trees(self, job: SubmittedJob) -> tuple[Row, Length]:
+        """Return what is known of a job that nobody asks about, as after a restart."""
+        row = self._features.row(job)
+        return row, our_length(float(row.numbers[START]), FIRST_SPREAD)
 
     def foretell(self, job: SubmittedJob) -> Foretold:
         """Return how long a job takes with the GPUs it asks for, by the jobs that have ended until now."""

@@ -63,6 +63,8 @@ class ServiceHost:
     def __init__(self, services: Mapping[str, Service], fitter: Fitter) -> None:
         self._services, self._fitter = dict(services), fitter
         self._coming: list[_Coming] = []
+        self._asked: set[str] = set()  # jobs that are to be foretold
+        self._taken: set[str] = set()  # services with a new model
         self._number = count()
 
     def __bool__(self) -> bool:
@@ -73,9 +75,11 @@ class ServiceHost:
         """Return the services by name."""
         return dict(self._services)
 
-    def submitted(self, job: SubmittedJob) -> None:
-        """Take note of a job; `advance` foretells it."""
+    def submitted(self, job: SubmittedJob, *, asked: bool = True) -> None:
+        """Take note of a job; `advance` foretells it if that is asked."""
         self._tell(job.submitted_s, 0, job)
+        if asked and self._services:
+            self._asked.add(job.id)
 
     def ended(self, job: EndedJob) -> None:
         """Take note of the end of a job."""
@@ -95,7 +99,8 @@ class ServiceHost:
         while self._coming and self._coming[0].at_s <= now:
             coming = heapq.heappop(self._coming)
             self._fit(coming.at_s)
-            if isinstance(coming.fact, SubmittedJob):
+            if isinstance(coming.fact, SubmittedJob) and coming.fact.id in self._asked:
+                self._asked.discard(coming.fact.id)
                 told = (service.foretell(coming.fact) for service in self._services.values())
                 if (first := next((one for one in told if one is not None), None)) is not None:
                     found[coming.fact.id] = first
@@ -111,6 +116,13 @@ class ServiceHost:
                 self._fitter.begin(name, service.fitting(now))
         for name, model in self._fitter.ended():
             self._services[name].take(model)
+            self._taken.add(name)
+
+    def taken(self, name: str) -> bool:
+        """Return whether a service has taken a model since the last call."""
+        found = name in self._taken
+        self._taken.discard(name)
+        return found
 
     def advise(self, now: float, round: Round, plan: Plan) -> Advice:
         """Return the advice of all services on a round as one: who wants a machine awake comes first."""
