@@ -9,7 +9,7 @@ from pathlib import Path
 from ...core import safe_yaml
 from ...core.cluster import Cluster, Node
 from ...core.emulated_nodes import parse
-from .tables import numbers, read_rows
+from .tables import Row, numbers, read_rows
 
 MOST_NODES = 100_000
 FILES = (".yaml", ".yml", ".csv")
@@ -65,7 +65,7 @@ def read_cluster(given: str) -> SimulatedCluster:
 
     A YAML file holds `nodes: "6x t4:4, 2x a100:8"`, or `pools:` (or `virtual_clusters:`) with such words for
     each name. A CSV file holds the number of nodes of 8 GPUs of each pool, in its columns `vc` (or a nameless
-    one) and `num`.
+    one) and `num` (or `node_num`).
 
     Raise ValueError, in one sentence, for a cluster that is not accepted.
     """
@@ -91,14 +91,25 @@ def read_cluster(given: str) -> SimulatedCluster:
 
 
 def _virtual_clusters(path: Path) -> SimulatedCluster:
-    rows = read_rows(path, ("num",), ("vc",))
+    rows, count = _with_counts(path)
     name = next((column for column in rows[0] if column in ("vc", "")), None)
     if name is None:
         raise ValueError(f"cluster: {path}: column 'vc' is missing")
-    nodes = numbers(path, rows, "num", least=1, whole=True)
+    nodes = numbers(path, rows, count, least=1, whole=True)
     names = [row[name] for row in rows]
     if twice := next((each for each in names if names.count(each) > 1), None):
         raise ValueError(f"cluster: {path}: pool {twice!r} has two rows; each pool is accepted once")
     return SimulatedCluster(
         {pool: _pool(pool, f"{int(count)}x gpu:8") for pool, count in zip(names, nodes, strict=True)}
     )
+
+
+def _with_counts(path: Path) -> tuple[list[Row], str]:
+    """Return the rows, and the name of the column with the number of nodes."""
+    try:
+        return read_rows(path, ("num",), ("vc",)), "num"
+    except ValueError as error:
+        try:
+            return read_rows(path, ("node_num",), ("vc",)), "node_num"
+        except ValueError:
+            raise error from None
