@@ -4,8 +4,8 @@
 
 Venus' September of 2020 under `sjf`: each job is foretold when it is submitted, by the jobs that had ended before.
 Peers are the published form (trees blended with rolling means) and the means of the owner's, of the size's and of
-all ended jobs. A second part fits to 125,303 jobs of half a year, whose owners, virtual clusters and names, which that
-file lacks, are drawn from a seed. There is a limit on how long one forecast and one fit may take.
+all ended jobs. A second part fits to 125,303 jobs of half a year. Their owners, virtual clusters and names, which
+that file lacks, are drawn from a seed. It shows how long one forecast and one fit take.
 """
 
 from __future__ import annotations

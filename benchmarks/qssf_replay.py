@@ -7,8 +7,8 @@ Venus: 23,859 jobs in 15 virtual clusters. `sjf` knows true lengths, as in the p
 fit. Backfill is the option `reserve` with its default patience; `fill` stands beside it. Estimates that others
 have made of the same jobs are read from files, and serve under the same policy.
 
-Philly: half the nodes of the file's virtual clusters, true lengths with the errors of Helios' estimates. That load is
-light: even with exact lengths little can be won. So a quarter of the nodes stands beside it.
+Philly: half the nodes of the file's virtual clusters, true lengths with the errors of Helios' estimates. That load
+is light: even with exact lengths little can be won. So a quarter of the nodes stands beside it.
 """
 
 from __future__ import annotations
