@@ -45,7 +45,7 @@ class PowerHands:
 
     def begin(self, closed: frozenset[str]) -> None:
         """Open the nodes that an earlier service closed, but those that are to stay closed."""
-        self._threads.submit(self._guarded, lambda: closing.reopen_all_but(closed))
+        self._guarded(lambda: closing.reopen_all_but(closed))
 
     def _work(self, what: Do, machine: Machine) -> None:
         if what is Do.OPEN:
