@@ -5,7 +5,7 @@ sleep. All the while the service, machines that wake and commands of power are k
 
 At first everything sleeps, and a job for a GPU type that is all asleep is submitted.
 
-    python -m benchmarks.power_live [--kills 30] [--seed 0]
+    python -m benchmarks.power_live [--kills 30] [--seed 0] [--waking energy]
 """
 
 from __future__ import annotations
@@ -54,10 +54,11 @@ def main() -> int:
     parser.add_argument("--kills", type=int, default=30)
     parser.add_argument("--limit-s", type=float, default=900.0, help="no more kills after this time")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--waking", choices=("just-enough", "energy"), default="energy", help="who wakes nodes")
     arguments = parser.parse_args()
     folder, began = Path(tempfile.mkdtemp(prefix="coadapt-power-")), time.monotonic()
     try:
-        with _cluster(folder) as client:
+        with _cluster(folder, arguments.waking) as client:
             story = Story(client, folder, random.Random(arguments.seed))
             woken = story.all_asleep_then_a_job()
             with Killer(story, arguments.kills, random.Random(arguments.seed + 1)) as killer:
@@ -69,8 +70,8 @@ def main() -> int:
 
 
 @contextmanager
-def _cluster(folder: Path) -> Iterator[Client]:
-    """Yield a cluster whose machines are powered by commands, as a service of its own advises."""
+def _cluster(folder: Path, waking: str) -> Iterator[Client]:
+    """Yield a cluster whose machines are powered by commands, as services advise. `waking`: who wakes nodes."""
     os.environ.setdefault("RAY_AUTH_MODE", "disabled")  # before Ray is imported, which reads it once
     from tests.support.power_service import advised
 
@@ -92,7 +93,7 @@ def _cluster(folder: Path) -> Iterator[Client]:
         **words,
     )
     settings = Settings(state_dir=str(state_dir), round_interval_s=1.0, restart_cost_s=1.0, power=power)
-    with advised(), local_cluster.cluster(NODES, settings=settings) as client:
+    with advised(waking), local_cluster.cluster(NODES, settings=settings) as client:
         yield client
 
 

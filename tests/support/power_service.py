@@ -1,9 +1,15 @@
-"""A simple service that has just enough nodes awake, and a scheduler service that asks it after each round."""
+"""A simple service that has just enough nodes awake, and a scheduler service that asks it after each round.
+
+The service `energy` looks every ten minutes which nodes may sleep, which is too seldom for a test. It can take the
+part of waking them.
+"""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 from coadapt.core.cluster import Node
 from coadapt.core.settings import Settings
@@ -11,7 +17,10 @@ from coadapt.policies.contract.round import JobView, Plan, Round
 from coadapt.scheduler import service as service_module
 from coadapt.scheduler.service import SchedulerService
 from coadapt.scheduler.services.contract import Advice, Service
+from coadapt.scheduler.services.energy import Energy
 from pydantic import BaseModel
+
+WAKING = "COADAPT_TEST_WAKING"  # who wakes nodes, in the environment of the cluster
 
 
 class JustEnough(Service):
@@ -62,10 +71,11 @@ def _needed(job: JobView, asleep: list[Node]) -> list[Node]:
 
 
 class AdvisedService(SchedulerService):
-    """A scheduler service with one service of its own."""
+    """A scheduler service with services of its own."""
 
     def __init__(self, settings: Settings) -> None:
         self._advisor, self._advised = JustEnough(JustEnough.Options()), 0
+        self._waking: Service = Energy() if os.environ.get(WAKING) == "energy" else self._advisor
         super().__init__(settings)
 
     def _step(self) -> None:
@@ -73,15 +83,22 @@ class AdvisedService(SchedulerService):
         last, now = self._cycle.last_round, self._clock.wall_s()
         if last is not None and last.number != self._advised:
             self._advised = last.number
-            self._power.take(self._advisor.advise(now, last.round, last.plan), now)
+            advice = self._advisor.advise(now, last.round, last.plan)
+            if self._waking is not self._advisor:
+                waking = self._waking.advise(now, last.round, last.plan)
+                sleep = tuple(name for name in advice.sleep if name not in waking.wake)
+                reasons = {**advice.reasons, **waking.reasons}
+                advice = replace(advice, wake=waking.wake, sleep=sleep, reasons=reasons)
+            self._power.take(advice, now)
 
 
 @contextmanager
-def advised() -> Iterator[None]:
-    """Have clusters that are started within use `AdvisedService`."""
+def advised(waking: str = "just-enough") -> Iterator[None]:
+    """Have clusters that are started within use `AdvisedService`. `waking`: who wakes nodes, or `energy`."""
     names, before = vars(service_module), SchedulerService
-    names["SchedulerService"] = AdvisedService
+    names["SchedulerService"], os.environ[WAKING] = AdvisedService, waking
     try:
         yield
     finally:
         names["SchedulerService"] = before
+        del os.environ[WAKING]
