@@ -14,16 +14,20 @@ from coadapt.policies.contract.round import Plan, Round
 from coadapt.policies.sleeping.machines import pool_of
 from coadapt.scheduler.services.contract import Advice, NodeCounts, NodeKind
 from coadapt.scheduler.services.energy import Energy, EnergyOptions
+from coadapt.simulator.conditions import Conditions
 from coadapt.simulator.engine.engine import Engine, Timing
 from coadapt.simulator.engine.node_states import Power
 from coadapt.simulator.engine.outcome import Outcome
 from coadapt.simulator.jobs.fixed_length import FixedLengthWorld
+from coadapt.simulator.replay import simulation, source_of
 from coadapt.simulator.results.power import PowerSummary, power_summary, waited_for_boot
 from coadapt.simulator.run import Simulation
 from coadapt.simulator.traces.cluster_file import SimulatedCluster, read_cluster
+from coadapt.simulator.traces.readers import read_trace
 from coadapt.simulator.traces.readers.helios import read
 from coadapt.simulator.traces.workload import Workload
 
+from .evaluation.grid import HETEROGENEOUS, SIA, Trace
 from .harness import DATA, needs
 
 VENUS = DATA / "helios" / "venus_sept2020_gpu_jobs.csv.gz"
@@ -126,3 +130,37 @@ def line(name: str, ran: Ran, without: Ran) -> Sequence[object]:
         name, f"{of.nodes_off:.1f}", f"{of.wakes_per_day:.1f}", f"{of.nodes_per_wake:.1f}", f"{of.saved_kwh:.0f}",
         f"{ran.affected:.2%}", f"{ran.outcome.jct_s.mean():.0f}", f"{rise:.2%}",
     ]  # fmt: skip
+
+
+# Options of the service under elastic jobs: what an hour did not need sleeps.
+ELASTIC: Mapping[str, object] = {"rule": "recent", "history_s": 3600.0, "buffer": 0}
+
+
+@dataclass(frozen=True)
+class Priced:
+    """Runs under one `gpu_price`: means over the traces."""
+
+    price: float
+    nodes_off: float
+    mean_jct_h: float
+    kwh_saved: float
+
+
+def price_curve(prices: Sequence[float], traces: Sequence[Trace], cluster: str = HETEROGENEOUS) -> list[Priced]:
+    """Return what sleeps, and what it costs in JCT, under `sia` with each price of a GPU."""
+    nodes = read_cluster(cluster)
+    source = source_of(False, SIA / "traces", nodes)
+    found = []
+    for price in prices:
+        summaries, jct_h = [], []
+        for trace in traces:
+            workload = read_trace(trace.path, None)
+            run = simulation(workload, nodes, "sia", {"gpu_price": price}, source, Conditions())
+            run.let_sleep(Power(Adviser(Energy(EnergyOptions.model_validate(ELASTIC)), 0.0), BOOT_S))
+            outcome = run.run()
+            logs = [engine.nodes.log for engine in run.engines]
+            summaries.append(power_summary(logs, 0.0, outcome.makespan_s, BOOT_S))
+            jct_h.append(float(outcome.jct_s.mean()) / 3600)
+        off, kwh = (float(np.mean([getattr(of, name) for of in summaries])) for name in ("nodes_off", "saved_kwh"))
+        found.append(Priced(price, off, float(np.mean(jct_h)), kwh))
+    return found

@@ -37,7 +37,8 @@ from coadapt.simulator.node_series.perfect import most_off
 from coadapt.simulator.node_series.replay import Replayed, replay
 
 from .arguments import some_of
-from .energy_by_job import WAYS, line, run, venus
+from .energy_by_job import WAYS, line, price_curve, run, venus
+from .evaluation.grid import shipped
 from .forecast_peers import PEERS, smape
 from .harness import finish, table
 from .node_count_data import earth, philly, seconds
@@ -45,6 +46,7 @@ from .node_count_data import earth, philly, seconds
 TABLE_2_5 = {"venus": 5.0, "earth": 20.5, "saturn": 20.0, "uranus": 34.0}  # nodes off in the mean
 OURS = [PeakRule(*of) for of in product((0, 2, 5, 8, 10, 12, 15, 20), (1, 5, 10, 20))]
 RULES = [RecentRule(*of) for of in product((1, 3, 6, 12, 18, 24, 36, 72, 144), range(0, 61, 4), (1, 10, 20))]
+PRICES = (0.0, 0.01, 0.03, 0.1)
 HOURS = {"1h": 6, "3h": 18}
 
 
@@ -269,9 +271,28 @@ def by_job(policy: str) -> dict[str, float]:
     }
 
 
+def prices() -> dict[str, float]:
+    """Run Sia's first traces under several prices of a GPU, print the curve, and return its figures."""
+    found = price_curve(PRICES, [shipped(folder)[0] for folder in ("philly", "saturn", "newtrace")])
+    free = found[0]
+    rows = [
+        [of.price, f"{of.nodes_off:.2f}", f"{of.kwh_saved:.0f}", f"{of.mean_jct_h:.3f}",
+         f"{of.mean_jct_h / free.mean_jct_h - 1:.1%}"]
+        for of in found
+    ]  # fmt: skip
+    columns = ["gpu_price", "nodes off of 11", "kWh saved", "mean JCT, h", "rise"]
+    table("Sia's first traces under sia: nodes that sleep, against JCT", columns, rows)
+    figures = {}
+    for of in found:
+        figures[f"price_{of.price:g}/nodes_off"] = of.nodes_off
+        figures[f"price_{of.price:g}/mean_jct_h"] = of.mean_jct_h
+    return figures
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--series", type=some_of(tuple(CASES)), default=list(CASES), help="comma-separated")
+    parser.add_argument("--no-prices", action="store_true", help="leave out the curve of gpu_price")
     parser.add_argument("--policy", default="sjf", help="of the jobs; none: leave them out")
     arguments = parser.parse_args()
     found: dict[str, float] = {"kwh_table_2_5": saved_kwh_per_year(sum(TABLE_2_5.values()))}
@@ -290,6 +311,8 @@ def main() -> None:
     print(f"advice for 15 pools of 9 nodes at checks, with 20 jobs that wait: {p50:.1f} ms, p99 {p99:.1f} ms")
     if arguments.policy != "none":
         found |= {f"venus/{key}": value for key, value in by_job(arguments.policy).items()}
+    if not arguments.no_prices:
+        found |= {f"sia/{key}": value for key, value in prices().items()}
     finish("energy_saving", {key: round(value, 4) for key, value in found.items()})
 
 

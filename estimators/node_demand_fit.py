@@ -22,7 +22,8 @@ from .node_features import Calendar, features, recent_most
 from .node_series import SLOT_S, Bools, Floats, NodeSeries
 
 LEAST_SLOTS = 432  # known ones, of all series together, below which nothing is fitted: three days of one series
-MOST_ROWS = 30_000  # of all series together, the newest
+MOST_SLOTS = 120_000  # of all series together, the newest
+MOST_ROWS = 12_000  # that trees are fitted to, spread evenly over the slots: neighbours are nearly alike
 _FOLDS = (0.5, 0.75, 1.0)  # of the history: each part from the first on is foretold by what was before it
 _FIRST = 144  # slots of a series whose features know too little: one day
 _PARTS = (0.5, 1.0)  # of the foreseen change that may be reckoned with
@@ -76,7 +77,7 @@ def fit(
     `in_use` is returned as it is where the new model foretells the held-back part worse. Slots that began before
     the last fit of `in_use` are not compared.
     """
-    most = MOST_ROWS // max(len(history), 1)
+    most = MOST_SLOTS // max(len(history), 1)
     ended = [series.until(now) for series in history]
     seen = [series.of(max(len(series) - most, 0), len(series)) for series in ended if series.known.any()]
     if sum(int(series.known.sum()) for series in seen) < LEAST_SLOTS:
@@ -93,16 +94,23 @@ def fit(
 
 
 def _rows(seen: Sequence[NodeSeries], calendar: Calendar) -> _Rows:
+    every = -(-sum(len(series) for series in seen) // MOST_ROWS)
     return _Rows(
         np.concatenate([features(series, calendar) for series in seen]),
         np.concatenate([series.filled for series in seen]),
         np.concatenate([recent_most(series) for series in seen]),
         np.concatenate([np.maximum(series.filled_total, 1.0) for series in seen]),
         np.concatenate([series.start_s + SLOT_S * np.arange(1, len(series) + 1) for series in seen]),
-        np.concatenate([series.known & (np.arange(len(series)) >= _FIRST) for series in seen]),
+        np.concatenate([series.known & _taught(series, every) for series in seen]),
         {slots: np.concatenate([_ahead(series, slots)[:, -1] for series in seen]) for slots in HORIZONS},
         {slots: np.concatenate([_ahead(series, slots).max(axis=1) for series in seen]) for slots, _ in PEAKS},
     )
+
+
+def _taught(series: NodeSeries, every: int) -> Bools:
+    """Return (slots,) every so many of the slots of which a day before is known."""
+    slots = np.arange(len(series))
+    return (slots >= _FIRST) & (slots % every == 0)
 
 
 def _ahead(series: NodeSeries, slots: int) -> Floats:
