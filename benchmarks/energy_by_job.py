@@ -8,20 +8,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
-from coadapt.core.cluster import Cluster
-from coadapt.policies.catalogue import make_policy
 from coadapt.policies.contract.round import Plan, Round
-from coadapt.policies.sleeping.machines import pool_of
-from coadapt.scheduler.services.contract import Advice, NodeCounts, NodeKind
-from coadapt.scheduler.services.energy import Energy, EnergyOptions
+from coadapt.scheduler.services.contract import Advice
 from coadapt.simulator.conditions import Conditions
-from coadapt.simulator.engine.engine import Engine, Timing
+from coadapt.simulator.engine.engine import Timing
 from coadapt.simulator.engine.node_states import Power
 from coadapt.simulator.engine.outcome import Outcome
-from coadapt.simulator.jobs.fixed_length import FixedLengthWorld
+from coadapt.simulator.engine.services import SimulatedServices
 from coadapt.simulator.replay import simulation, source_of
 from coadapt.simulator.results.power import PowerSummary, power_summary, waited_for_boot
-from coadapt.simulator.run import Simulation
 from coadapt.simulator.traces.cluster_file import SimulatedCluster, read_cluster
 from coadapt.simulator.traces.readers import read_trace
 from coadapt.simulator.traces.readers.helios import read
@@ -42,35 +37,6 @@ WAYS: Mapping[str, Mapping[str, object]] = {
 MONTH_S = 26 * 86_400.0  # in which jobs are submitted
 
 
-@dataclass
-class Adviser:
-    """Tells the service what runs after each round, and asks it. All pools share it."""
-
-    service: Energy
-    began_s: float  # seconds since 1970 at which the trace begins
-    took_ms: list[float] = field(default_factory=list)
-    fits_s: list[float] = field(default_factory=list)
-
-    def __call__(self, round: Round, plan: Plan) -> Advice:
-        now = self.began_s + round.now
-        busy = {share.node_id for placement in plan.placements.values() for share in placement.shares}
-        running: dict[NodeKind, int] = {}
-        total: dict[NodeKind, int] = {}
-        for node in (*round.cluster.nodes, *round.asleep):
-            kind = NodeKind(pool_of(node, round), node.gpu_type)
-            total[kind] = total.get(kind, 0) + 1
-            running[kind] = running.get(kind, 0) + (node.id in busy)
-        self.service.observe(NodeCounts(now, running, total))
-        if self.service.fit_due(now):
-            began = time.perf_counter()
-            self.service.take(self.service.fitting(now)())
-            self.fits_s.append(time.perf_counter() - began)
-        began = time.perf_counter()
-        found = self.service.advise(now, round, plan)
-        self.took_ms.append(1000 * (time.perf_counter() - began))
-        return found
-
-
 @dataclass(frozen=True)
 class Ran:
     """A run under one way to let nodes sleep; `power` None: all nodes were on."""
@@ -79,7 +45,20 @@ class Ran:
     power: PowerSummary | None = None
     affected: float = 0.0  # share of the jobs
     advise_p99_ms: float = 0.0
-    fit_s: float = 0.0
+
+
+@dataclass
+class Timed:
+    """Asks for advice and notes how long each piece took, counting included."""
+
+    services: SimulatedServices
+    took_ms: list[float] = field(default_factory=list)
+
+    def __call__(self, round: Round, plan: Plan) -> Advice:
+        began = time.perf_counter()
+        found = self.services.advise(round, plan)
+        self.took_ms.append(1000 * (time.perf_counter() - began))
+        return found
 
 
 def venus() -> tuple[Workload, SimulatedCluster]:
@@ -91,33 +70,26 @@ def venus() -> tuple[Workload, SimulatedCluster]:
 def run(
     workload: Workload, nodes: SimulatedCluster, policy: str, options: Mapping[str, object] | None = None
 ) -> Ran:
-    """Run a trace; `options`: of the service, None without it."""
-    adviser = None
+    """Run a trace; lengths are foretold for a policy that goes by them. `options`: of `energy`; None: without."""
+    services: dict[str, Mapping[str, object]] = {"durations": {}} if policy == "qssf" else {}
     if options is not None:
-        adviser = Adviser(Energy(EnergyOptions.model_validate(options)), workload.began_s or 0.0)
-
-    def make(part: Workload, on: Cluster) -> Engine:
-        return Engine(FixedLengthWorld(part), on, make_policy(policy), Timing(events=True))
-
-    simulation = Simulation(workload, nodes, make)
-    if adviser is not None:
-        simulation.let_sleep(Power(adviser, BOOT_S))
-    outcome = simulation.run()
-    if adviser is None:
-        return Ran(outcome)
-    logs = [engine.nodes.log for engine in simulation.engines]
+        services["energy"] = options
+    under = Conditions(timing=Timing(events=True), services=services, boot_s=BOOT_S)
+    made = simulation(workload, nodes, policy, {}, source_of(False, None, nodes), under)
+    if options is None:
+        return Ran(made.run())
+    hosted = made.engines[0].services
+    assert hosted is not None
+    timed = Timed(hosted)
+    made.let_sleep(Power(timed, BOOT_S))
+    outcome = made.run()
     waited = 0
-    for engine, log in zip(simulation.engines, logs, strict=True):
-        found = engine.outcome()
-        waited += int(waited_for_boot(log, found.workload.submit_s, found.started_s).sum())
-    took = np.quantile(adviser.took_ms, 0.99)
-    return Ran(
-        outcome,
-        power_summary(logs, 0.0, MONTH_S, BOOT_S),
-        waited / len(workload),
-        float(took),
-        max(adviser.fits_s, default=0.0),
-    )
+    for engine in made.engines:
+        of = engine.outcome()
+        waited += int(waited_for_boot(engine.nodes.log, of.workload.submit_s, of.started_s).sum())
+    logs = [engine.nodes.log for engine in made.engines]
+    p99 = float(np.quantile(timed.took_ms, 0.99))
+    return Ran(outcome, power_summary(logs, 0.0, MONTH_S, BOOT_S), waited / len(workload), p99)
 
 
 def line(name: str, ran: Ran, without: Ran) -> Sequence[object]:
@@ -155,10 +127,10 @@ def price_curve(prices: Sequence[float], traces: Sequence[Trace], cluster: str =
         summaries, jct_h = [], []
         for trace in traces:
             workload = read_trace(trace.path, None)
-            run = simulation(workload, nodes, "sia", {"gpu_price": price}, source, Conditions())
-            run.let_sleep(Power(Adviser(Energy(EnergyOptions.model_validate(ELASTIC)), 0.0), BOOT_S))
-            outcome = run.run()
-            logs = [engine.nodes.log for engine in run.engines]
+            under = Conditions(services={"energy": ELASTIC}, boot_s=BOOT_S)
+            made = simulation(workload, nodes, "sia", {"gpu_price": price}, source, under)
+            outcome = made.run()
+            logs = [engine.nodes.log for engine in made.engines]
             summaries.append(power_summary(logs, 0.0, outcome.makespan_s, BOOT_S))
             jct_h.append(float(outcome.jct_s.mean()) / 3600)
         off, kwh = (float(np.mean([getattr(of, name) for of in summaries])) for name in ("nodes_off", "saved_kwh"))

@@ -267,7 +267,6 @@ def by_job(policy: str) -> dict[str, float]:
         "affected_over_vanilla": ours.affected / vanilla.affected,
         "wakes_over_vanilla": ours.power.wakes_per_day / vanilla.power.wakes_per_day,
         "advise_p99_ms": ours.advise_p99_ms,
-        "fit_s": ours.fit_s,
     }
 
 
@@ -293,7 +292,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--series", type=some_of(tuple(CASES)), default=list(CASES), help="comma-separated")
     parser.add_argument("--no-prices", action="store_true", help="leave out the curve of gpu_price")
-    parser.add_argument("--policy", default="sjf", help="of the jobs; none: leave them out")
+    parser.add_argument("--policy", default="qssf", help="of the jobs; none: leave them out")
     arguments = parser.parse_args()
     found: dict[str, float] = {"kwh_table_2_5": saved_kwh_per_year(sum(TABLE_2_5.values()))}
     for name in arguments.series:

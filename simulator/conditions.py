@@ -49,6 +49,7 @@ class Conditions:
     `lengths`: what policies are told of jobs that have a duration.
     `estimates`: the file of estimates, for `Lengths.ESTIMATED`.
     `services`: options by name of the services that run beside; with `durations`, `lengths` is what it foretells.
+    `boot_s`: until a node is back that a service wakes.
     `same`: what is left open is as in the live service, whatever the policy counts on.
     """
 
@@ -62,8 +63,11 @@ class Conditions:
     same: bool = False
     estimates: Path | None = None
     services: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    boot_s: float = 300.0
 
     def __post_init__(self) -> None:
+        if not 0 <= self.boot_s < math.inf:
+            raise ValueError(f"boot_s: {self.boot_s} must be 0 seconds or more, and finite")
         if not 0 <= self.profiling_s < math.inf:
             raise ValueError(f"profiling_s: {self.profiling_s} must be 0 seconds or more")
         if (self.lengths is Lengths.ESTIMATED) != (self.estimates is not None):

@@ -17,6 +17,7 @@ from ..policies.catalogue import make_policy
 from ..policies.contract.traits import PolicyTraits
 from .conditions import Column, Conditions, column
 from .engine.engine import Engine
+from .engine.node_states import Power
 from .engine.outcome import Outcome
 from .engine.services import SimulatedServices
 from .jobs.adaptive import AdaptiveWorld
@@ -132,7 +133,10 @@ def simulation(
         raise ValueError(f"--lengths: {under.lengths} is only for traces of jobs that have a duration")
     if not isinstance(source, Rated | Tabulated) and not has_lengths:
         workload = _with_batches(workload, source)
-    return Simulation(with_profile_runs(workload, nodes), nodes, engine, asked=workload)
+    found = Simulation(with_profile_runs(workload, nodes), nodes, engine, asked=workload)
+    if services is not None and services.advise_machines:
+        found.let_sleep(Power(services.advise, under.boot_s))
+    return found
 
 
 def _sources(workload: Workload, under: Conditions, services: SimulatedServices | None) -> Sources:

@@ -67,6 +67,7 @@ class Service:
 
     name: ClassVar[str]
     Options: ClassVar[type[BaseModel]]
+    advises_machines: ClassVar[bool] = False  # whether it says which machines wake and sleep
 
     def observe(self, fact: Fact) -> None:
         """Take note of a fact, at once. Facts come in order of time.

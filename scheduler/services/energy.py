@@ -105,6 +105,7 @@ class Energy(Service):
     """Says which machines to wake and which may sleep. It acts on none."""
 
     Options = EnergyOptions
+    advises_machines = True
 
     def __init__(self, options: EnergyOptions | None = None) -> None:
         self.options = options or EnergyOptions()

@@ -10,6 +10,7 @@ from ...estimators.job_history import EndedJob, SubmittedJob
 from ...policies.contract.round import Plan, Round
 from ...scheduler.services.catalogue import make_services
 from ...scheduler.services.contract import Advice
+from ...scheduler.services.counting import counts_of
 from ...scheduler.services.host import FitAtOnce, ServiceHost
 from ..traces.workload import Workload
 
@@ -39,8 +40,16 @@ class SimulatedServices:
         self.foretold |= self.host.advance(self._began_s + now)
 
     def advise(self, round: Round, plan: Plan) -> Advice:
-        """Return what services would do with machines after a round."""
-        return self.host.advise(self._began_s + round.now, round, plan)
+        """Tell services how many nodes have jobs. Return what they would do with machines after a round."""
+        now = self._began_s + round.now
+        self.host.counted(counts_of(now, round, plan))
+        self.foretold |= self.host.advance(now)
+        return self.host.advise(now, round, plan)
+
+    @property
+    def advise_machines(self) -> bool:
+        """Whether some service says which machines wake and sleep."""
+        return any(service.advises_machines for service in self.host.services.values())
 
     def _facts(self, workload: Workload, job: int) -> SubmittedJob:
         return SubmittedJob(
