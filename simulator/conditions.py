@@ -94,6 +94,8 @@ class Conditions:
             found["estimates_sha256"] = digest(self.estimates)
         if self.services:
             found["services"] = {name: dict(options) for name, options in self.services.items()}
+        if self.boot_s != Conditions.boot_s:
+            found["boot_s"] = self.boot_s
         if self.failures is not None:
             found["node_mtbf_h"] = self.failures.mean_up_s / 3600
             found["node_repair_h"] = self.failures.repair_s / 3600
