@@ -70,6 +70,14 @@ class LengthModel:
         log = float(numbers[START] + self.trees.predict(numbers[None])[0])
         return our_length(log, _DEVIATION * float(self.spread.predict(numbers[None])[0]))
 
+    def loss(self, ended: EndedColumns) -> float:
+        """Return the mean error of the log of a length, of jobs that the model was not fitted to."""
+        if self.form is Form.PUBLISHED:
+            logs = np.log(np.maximum(self.trees.predict(ended.rows[:, : len(ABOUT)]), 1.0))
+        else:
+            logs = ended.rows[:, START] + self.trees.predict(ended.rows)
+        return float(np.abs(logs - np.log(np.maximum(ended.seconds, 1.0))).mean())
+
     def to_json(self) -> Mapping[str, Any]:
         """Return the model as plain JSON values."""
         return {
@@ -95,6 +103,27 @@ def our_length(log: float, spread: float) -> Length:
     spread = max(spread, LEAST_SPREAD)
     typical_s = math.exp(min(max(log, 0.0), 25.0))
     return Length(typical_s, typical_s * math.exp(min(spread**2 / 2, MOST_OVER_TYPICAL)), spread)
+
+
+def refit_lengths(
+    form: Form, ended: EndedColumns, seed: int, in_use: LengthModel | None, fresh: int
+) -> LengthModel | None:
+    """Fit anew. Return None for too few jobs, and for a model that is worse than the one in use.
+
+    The newer half of the jobs that ended since the last fit is held back, and both models foretell it. If the new
+    one is no worse, it is fitted once more, to all jobs.
+
+    Args:
+        fresh: jobs that ended since the last fit.
+    """
+    held_back = min(fresh // 2, len(ended.seconds))
+    if in_use is not None and held_back:
+        taught = EndedColumns(*(column[:-held_back] for column in ended))
+        judged = EndedColumns(*(column[-held_back:] for column in ended))
+        new = fit_lengths(form, taught, seed)
+        if new is None or new.loss(judged) > in_use.loss(judged):
+            return None
+    return fit_lengths(form, ended, seed)
 
 
 def fit_lengths(form: Form, ended: EndedColumns, seed: int) -> LengthModel | None:

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from ...estimators.durations.bands import Bands
 from ...estimators.durations.features import START, UNKNOWN_S, JobFeatures, Row
-from ...estimators.durations.model import FIRST_SPREAD, Form, Length, LengthModel, fit_lengths, our_length
+from ...estimators.durations.model import FIRST_SPREAD, Form, Length, LengthModel, our_length, refit_lengths
 from ...estimators.durations.rows import EndedRows
 from ...estimators.foretold import Foretold
 from ...estimators.job_history import EndedJob, SubmittedJob
@@ -60,6 +60,7 @@ class Durations(Service):
         self._under_way: dict[str, tuple[Row, Length]] = {}  # by job id: its row and its forecast
         self._model: LengthModel | None = None
         self._next_fit_s = -math.inf
+        self._ended = self._seen = 0  # jobs, and those that the last fit was given
 
     def observe(self, fact: Fact) -> None:
         """Count a job that has ended, or keep what is known of one that was submitted."""
@@ -72,6 +73,7 @@ class Durations(Service):
         if told is not None:
             self._bands.ended(length.typical_s, length.spread, fact.trained_s)
         self._rows.add(row.numbers, fact.trained_s, math.log(length.typical_s))
+        self._ended += 1
         self._features.ended(fact)
 
     def _without_trees(self, job: SubmittedJob) -> tuple[Row, Length]:
@@ -110,10 +112,12 @@ class Durations(Service):
     def fitting(self, now: float) -> Callable[[], LengthModel | None]:
         """Return a fit to the jobs that have ended by now."""
         self._next_fit_s = now + 3600.0 * self.options.refit_h
-        return partial(fit_lengths, self.options.form, self._rows.newest(), self.options.seed)
+        fresh, self._seen = self._ended - self._seen, self._ended
+        of = self.options
+        return partial(refit_lengths, of.form, self._rows.newest(), of.seed, self._model, fresh)
 
     def take(self, model: LengthModel | None) -> None:
-        """Use a model from now on; None: too few jobs had ended."""
+        """Use a model from now on; None: too few jobs had ended, or it is worse than the one in use."""
         if model is not None:
             self._model = model
 
