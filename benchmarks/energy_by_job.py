@@ -30,7 +30,7 @@ VENUS_NODES = DATA / "lucid" / "venus_vc_config.csv"
 BOOT_S = 300.0
 # Options of the service: ours, a rule without forecast, and the published baseline.
 WAYS: Mapping[str, Mapping[str, object]] = {
-    "energy": {"rule": "peak", "buffer": 0, "wakes_per_day": 2.0, "refit_s": 7 * 86_400.0},
+    "energy": {"rule": "peak", "buffer": 0, "wakes_per_day": 5.0, "refit_s": 7 * 86_400.0},
     "most of the last day": {"rule": "recent", "history_s": 86_400.0, "buffer": 0},
     "vanilla DRS": {"rule": "recent", "history_s": 600.0, "buffer": 0},
 }
