@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..core.cluster import Node
 from ..core.wording import in_words
 from ..estimators import learned_file
 from ..estimators.foretold import Foretold
@@ -19,7 +18,8 @@ from ..estimators.job_history import EndedJob, SubmittedJob
 from .hooks import Change, CycleHook, RoundDone
 from .record import JobRecord
 from .services.catalogue import make_services
-from .services.contract import NO_ADVICE, Advice, NodeCounts, NodeKind
+from .services.contract import NO_ADVICE, Advice
+from .services.counting import counts_of
 from .services.host import ServiceHost
 from .store import Store
 
@@ -117,7 +117,7 @@ class Foresight(CycleHook):
         if not self._host:
             return
         round = done.round
-        self._host.counted(node_counts(done))
+        self._host.counted(counts_of(round.now, round, done.plan))
         self._host.advance(round.now)
         advice = self._host.advise(round.now, round, done.plan)
         if advice != NO_ADVICE:
@@ -183,19 +183,3 @@ def _ended(job: JobRecord, store: Store) -> Iterable[EndedJob]:
     trained_s = store.held_time(job.id).served_s(0.0, ended_s)
     if trained_s > 0:
         yield EndedJob(submitted_job(job), max(ended_s, job.state.submitted_s), trained_s)
-
-
-def node_counts(done: RoundDone) -> NodeCounts:
-    """Return the nodes of each kind, and how many of them have jobs by the plan of a round."""
-    busy = {share.node_id for placement in done.plan.placements.values() for share in placement.shares}
-    round = done.round
-    here = _by_kind(node for node in round.cluster.nodes if node.id in busy)
-    return NodeCounts(round.now, here, _by_kind((*round.cluster.nodes, *round.asleep)))
-
-
-def _by_kind(nodes: Iterable[Node]) -> dict[NodeKind, int]:
-    found: dict[NodeKind, int] = {}
-    for node in nodes:
-        kind = NodeKind(node.pool, node.gpu_type)
-        found[kind] = found.get(kind, 0) + 1
-    return found

@@ -11,10 +11,10 @@ from coadapt.core.job import JobSpec, Phase
 from coadapt.estimators import learned_file
 from coadapt.estimators.durations.model import LEAST_JOBS
 from coadapt.estimators.job_history import EndedJob, SubmittedJob
-from coadapt.scheduler.foresight import node_counts
 from coadapt.scheduler.presenters import job_details
 from coadapt.scheduler.services.catalogue import make_service
 from coadapt.scheduler.services.contract import NodeKind
+from coadapt.scheduler.services.counting import counts_of
 from coadapt.scheduler.store import UsageInterval
 
 from tests.support.cycles import World
@@ -123,7 +123,7 @@ def test_nodes_are_counted_by_kind_awake_or_not(tmp_path: Path) -> None:
     world.play("submit a unprofiled\nwish a t4-000:2\ngo")
     done = world.cycle.last_round
     assert done is not None
-    counts = node_counts(done)
+    counts = counts_of(done.round.now, done.round, done.plan)
     kind = NodeKind("", "t4")
     assert (counts.running, counts.total) == ({kind: 1}, {kind: 2})
 
