@@ -116,7 +116,7 @@ def refit_s(jobs: list[EndedJob]) -> tuple[float, float]:
     """Return the seconds of one fit to all of these jobs, and those until the service knew them."""
     service = Durations()
     began = time.perf_counter()
-    for one in jobs:
+    for one in sorted(jobs, key=lambda one: one.ended_s):
         service.observe(one)
     known_s = time.perf_counter() - began
     fit = service.fitting(2e9)

@@ -69,6 +69,7 @@ class JobFeatures:
     def __init__(self, decay: float = 0.8, similarity: float = 0.6, utc_offset_s: float = 0.0) -> None:
         self._rolling, self._names = RollingLengths(decay), NameBuckets(similarity)
         self._offset_s = utc_offset_s
+        self._until_s = -math.inf  # when the last job that counts has ended
         self._codes: dict[str, dict[str, int]] = {name: {} for name in ("owner", "pool", "name")}
 
     @property
@@ -82,12 +83,22 @@ class JobFeatures:
 
     def ended(self, done: EndedJob) -> None:
         """Count a job that has ended; it counts for all rows from now on."""
+        self._until_s = max(self._until_s, done.ended_s)
         for key in self._keys(done.job):
             if key is not None:
                 self._rolling.add(key, done.trained_s, done.ended_s)
 
     def row(self, job: SubmittedJob) -> Row:
-        """Return what is known of a job now."""
+        """Return what is known of a job now.
+
+        Raises:
+            ValueError: in one sentence, where a job counts that ended after this one was submitted.
+        """
+        if self._until_s > job.submitted_s:
+            raise ValueError(
+                f"history: goes on to {self._until_s:.0f} s, after job {job.id} was submitted at "
+                f"{job.submitted_s:.0f} s; only jobs that ended before are accepted"
+            )
         groups = [None if key is None else self._rolling.of(key) for key in self._keys(job)]
         numbers = np.array([*self._about(job), *_of_groups(groups, job.submitted_s), _start(groups)], float)
         return Row(numbers, *_three_cases(groups))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -69,7 +70,8 @@ class Durations(Service):
         if not isinstance(fact, EndedJob):
             return
         told = self._under_way.pop(fact.job.id, None)
-        row, length = told or self._without_trees(fact.job)
+        # Nobody told of its submission, so what is known now stands for what was known then.
+        row, length = told or self._without_trees(replace(fact.job, submitted_s=fact.ended_s))
         if told is not None:
             self._bands.ended(length.typical_s, length.spread, fact.trained_s)
         self._rows.add(row.numbers, fact.trained_s, math.log(length.typical_s))
@@ -77,7 +79,10 @@ class Durations(Service):
         self._features.ended(fact)
 
     def _without_trees(self, job: SubmittedJob) -> tuple[Row, Length]:
-        """Return what is known of a job that nobody asks about, as after a restart."""
+        """Return what is known of a job that nobody asks about, as after a restart.
+
+        Raises: ValueError as `JobFeatures.row`.
+        """
         row = self._features.row(job)
         return row, our_length(float(row.numbers[START]), FIRST_SPREAD)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any, Protocol
 
@@ -63,6 +63,7 @@ class ServiceHost:
     def __init__(self, services: Mapping[str, Service], fitter: Fitter) -> None:
         self._services, self._fitter = dict(services), fitter
         self._coming: list[_Coming] = []
+        self._ended_s = -math.inf  # of the last end that was handed on
         self._asked: set[str] = set()  # jobs that are to be foretold
         self._taken: set[str] = set()  # services with a new model
         self._number = count()
@@ -76,7 +77,12 @@ class ServiceHost:
         return dict(self._services)
 
     def submitted(self, job: SubmittedJob, *, asked: bool = True) -> None:
-        """Take note of a job; `advance` foretells it if that is asked."""
+        """Take note of a job; `advance` foretells it if that is asked.
+
+        A job that is told of too late, as jobs have ended since, counts as submitted when the last of them ended.
+        """
+        if job.submitted_s < self._ended_s:
+            job = replace(job, submitted_s=self._ended_s)
         self._tell(job.submitted_s, 0, job)
         if asked and self._services:
             self._asked.add(job.id)
@@ -105,6 +111,8 @@ class ServiceHost:
                 if (first := next((one for one in told if one is not None), None)) is not None:
                     found[coming.fact.id] = first
             else:
+                if isinstance(coming.fact, EndedJob):
+                    self._ended_s = coming.at_s
                 for service in self._services.values():
                     service.observe(coming.fact)
         self._fit(now)

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import fields, replace
+
 import numpy as np
 import pytest
 from coadapt.estimators.durations.features import COLUMNS, JobFeatures
 from coadapt.estimators.job_history import EndedJob, SubmittedJob
 
 
-def job(id: str, owner: str = "ann", name: str = "", gpus: int = 1, at_s: float = 1000.0) -> SubmittedJob:
+def job(id: str, owner: str = "ann", name: str = "", gpus: int = 1, at_s: float = 2500.0) -> SubmittedJob:
     return SubmittedJob(id, owner, name, "vc", gpus, 4.0 * gpus, at_s)
 
 
 def history(*ended: tuple[SubmittedJob, float], decay: float = 0.5) -> JobFeatures:
     features = JobFeatures(decay=decay)
     for one, seconds in ended:
-        features.ended(EndedJob(one, one.submitted_s + seconds, seconds))
+        features.ended(EndedJob(replace(one, submitted_s=0.0), seconds, seconds))
     return features
 
 
@@ -53,7 +55,19 @@ def test_a_row_does_not_change_when_jobs_end_later() -> None:
     kept = features.row(job("new")).numbers
     features.ended(EndedJob(job("b"), 5000.0, 77.0))
     assert np.array_equal(kept, before, equal_nan=True)
-    assert not np.array_equal(features.row(job("new")).numbers, before, equal_nan=True)
+    assert not np.array_equal(features.row(job("new", at_s=5000.0)).numbers, before, equal_nan=True)
+
+
+def test_a_history_that_goes_on_after_the_submission_is_refused() -> None:
+    features = history((job("a"), 5000.0))
+    with pytest.raises(ValueError, match="history: goes on to 5000 s, after job new was submitted at 1500 s"):
+        features.row(job("new", at_s=1500.0))
+
+
+def test_what_is_known_only_at_the_end_is_no_part_of_a_submission() -> None:
+    assert {field.name for field in fields(SubmittedJob)} == {
+        "id", "owner", "name", "pool", "gpus", "cpus", "submitted_s"
+    }  # fmt: skip
 
 
 def test_the_calendar_is_that_of_the_people_who_submit() -> None:

@@ -96,13 +96,13 @@ def test_the_published_estimate_blends_rolling_mean_and_trees(blend: float, want
 
 def test_trees_and_codes_survive_their_document() -> None:
     service = Durations()
-    for one in stream():
+    for one in sorted(stream(), key=lambda one: one.ended_s):
         service.observe(one)
     service.take(service.fitting(0.0)())
     document = json.loads(json.dumps(service.document()))
     again = Durations()
     again.read(document)
-    for one in stream():
+    for one in sorted(stream(), key=lambda one: one.ended_s):
         again.observe(one)
     asked = SubmittedJob("new", "long", "long-7", "vc", 2, 8.0, 1e6)
     assert again.foretell(asked) == service.foretell(asked)
@@ -120,7 +120,7 @@ def test_trees_and_codes_survive_their_document() -> None:
 )
 def test_a_document_that_is_no_such_model_is_refused(spoilt: dict[str, object], why: str) -> None:
     service = Durations()
-    for one in stream():
+    for one in sorted(stream(), key=lambda one: one.ended_s):
         service.observe(one)
     service.take(service.fitting(0.0)())
     with pytest.raises(ValueError, match=why):
