@@ -780,6 +780,9 @@ def simulate(
         typer.Option(min=0, help="Hours a node runs on average until it fails; by default none fails."),
     ] = None,
     node_repair: Annotated[float, typer.Option(min=0, help="Hours until a failed node is back.")] = 1.0,
+    boot: Annotated[
+        float, typer.Option(metavar="S", help="With --service energy: seconds until a node that wakes is back.")
+    ] = 300.0,
     same_conditions: Annotated[
         bool,
         typer.Option(
@@ -847,6 +850,7 @@ def simulate(
             same=same_conditions,
             estimates=estimates,
             services=services_of(service or (), service_option or ()),
+            boot_s=boot,
         )
         asked = simulation.AskedTrace(trace, format, jobs, rate)
         compared = simulation.Comparison(asked, cluster, dict.fromkeys(names, options), under, profiles)

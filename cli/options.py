@@ -7,6 +7,7 @@ import re
 # The option of each field that errors name.
 OPTIONS = {
     "began": "--began",
+    "boot_s": "--boot",
     "cluster": "--cluster",
     "early_s": "--early",
     "emulate": "--emulate",

@@ -21,6 +21,7 @@ from ..simulator.explained import ExplainedRound, explain
 from ..simulator.replay import baseline_of, column_of, kept, simulation, source_of
 from ..simulator.results.identity import MADE_BY, check_same, digest, project
 from ..simulator.results.metrics import MEANING
+from ..simulator.results.power import MEANING_OF_SLEEP, power_figures
 from ..simulator.results.saved import DESCRIPTION, SavedRun, describe, load, save
 from ..simulator.run import Simulation
 from ..simulator.sweep_file import PolicyChoice
@@ -99,7 +100,11 @@ class Comparison:
         for policy, options in self._policies.items():
             made = self._ready(policy)
             warm_up(policy, options)  # otherwise compiling would use up the time limits of the first rounds
-            figures[policy] = made.run().summary()
+            outcome = made.run()
+            figures[policy] = outcome.summary()
+            if any(engine.nodes.power is not None for engine in made.engines):
+                logs = [engine.nodes.log for engine in made.engines]
+                figures[policy] |= power_figures(logs, outcome, self._under.boot_s)
         return figures
 
     def explain(self, job: str, at_s: float | None) -> dict[str, ExplainedRound]:
@@ -185,7 +190,8 @@ def explained(found: Mapping[str, ExplainedRound]) -> str:
 def table(summaries: Mapping[str, Mapping[str, float]]) -> RenderableType:
     """Return the figures, one column per policy."""
     view = columns_of(summaries)
-    for key, (meaning, _) in MEANING.items():
+    meanings = {key: meaning for key, (meaning, _) in MEANING.items()} | MEANING_OF_SLEEP
+    for key, meaning in meanings.items():
         if all(key in summary for summary in summaries.values()):
             view.add_row(meaning, *[f"{summary[key]:.4g}" for summary in summaries.values()])
     return view

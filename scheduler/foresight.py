@@ -85,6 +85,7 @@ class Foresight(CycleHook):
         self._host = ServiceHost(services, self._fits)
         self._ended: deque[EndedJob] = deque()  # told by other threads
         self._submitted: set[str] = set()
+        self._found: dict[str, Foretold] = {}  # that `foretell` has not returned yet
         self._writers: dict[str, threading.Thread] = {}  # by service
         for name, service in services.items():
             self._read(name, service.read)
@@ -108,7 +109,7 @@ class Foresight(CycleHook):
                 self._submit(job)
         while self._ended:
             self._host.ended(self._ended.popleft())
-        found = self._host.advance(now)
+        found, self._found = {**self._found, **self._host.advance(now)}, {}
         self._write(now)
         return found
 
@@ -118,7 +119,7 @@ class Foresight(CycleHook):
             return
         round = done.round
         self._host.counted(counts_of(round.now, round, done.plan))
-        self._host.advance(round.now)
+        self._found |= self._host.advance(round.now)
         advice = self._host.advise(round.now, round, done.plan)
         if advice != NO_ADVICE:
             self._advised(advice, round.now)

@@ -61,6 +61,7 @@ class SweepFile(_Strict):
     lengths: Lengths = Lengths.TOLD
     estimates: str | None = None
     services: dict[str, dict[str, Any]] = {}
+    boot_s: float = Field(default=300.0, ge=0, allow_inf_nan=False)
     early_s: float | None = Field(default=None, ge=0, allow_inf_nan=False)
     noise: float = Field(default=0.0, ge=0, allow_inf_nan=False)
     profiling_cost_s: float = Field(default=PROFILING_S, ge=0, allow_inf_nan=False)
@@ -114,6 +115,7 @@ class Cell:
     lengths: str = Lengths.TOLD
     estimates: str | None = None
     services: str = "{}"  # JSON
+    boot_s: float = 300.0
     same_conditions: bool = False
     inputs: tuple[tuple[str, str], ...] = ()  # (which file, SHA-256) when the sweep began
 
@@ -131,6 +133,7 @@ class Cell:
             self.same_conditions,
             None if self.estimates is None else Path(self.estimates),
             json.loads(self.services),
+            self.boot_s,
         )
 
     def about(self) -> dict[str, Any]:
@@ -217,6 +220,7 @@ def cells(sweep: SweepFile, folder: Path) -> Iterator[Cell]:
                         lengths=str(sweep.lengths),
                         estimates=located(sweep.estimates),
                         services=json.dumps(sweep.services, sort_keys=True),
+                        boot_s=sweep.boot_s,
                         same_conditions=sweep.same_conditions,
                         inputs=inputs(trace=trace_file, cluster=cluster_file, profiles=profiles),
                     )

@@ -9,6 +9,14 @@ import numpy as np
 
 from ...policies.sleeping.kwh import boot_kwh, saved_kwh
 from ..engine.node_states import PowerChange, PowerEvent
+from ..engine.outcome import Outcome
+
+# Figures of runs whose nodes may sleep -> what they are, for people.
+MEANING_OF_SLEEP = {
+    "nodes_off": "nodes off, mean",
+    "wakes_per_day": "wake-ups a day",
+    "saved_kwh": "saved by sleep (kWh)",
+}
 
 
 @dataclass(frozen=True)
@@ -49,6 +57,14 @@ def power_summary(
         boots / wakes if wakes else 0.0,
         saved_kwh(off_s / 3600) - boot_kwh(boots, boot_s),
     )
+
+
+def power_figures(logs: Sequence[Sequence[PowerChange]], outcome: Outcome, boot_s: float) -> dict[str, float]:
+    """Return the figures of a run whose nodes could sleep, from its first submission to its last end."""
+    found = power_summary(
+        logs, float(outcome.workload.submit_s.min()), float(outcome.finished_s.max()), boot_s
+    )  # fmt: skip
+    return {"nodes_off": found.nodes_off, "wakes_per_day": found.wakes_per_day, "saved_kwh": found.saved_kwh}
 
 
 def _within(begin_s: float, end_s: float, first_s: float, last_s: float) -> float:
