@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from coadapt.client.client import Client
+from coadapt.client.user_name import user_name
 from coadapt.core.errors import JobStateError, PackageError
 from coadapt.core.job import JobSpec
 from coadapt.core.settings import Settings
@@ -60,9 +61,10 @@ def test_jobs_of_one_folder_are_packed_once_and_what_stays_behind_is_told_once(
     assert len(set(client.submit_all([spec, again, elsewhere], tell=lambda *words: told.append(words)))) == 3
     assert [name for name, _ in told] == ["a"]
     submitted = [args for method, *args in client.calls if method == "submit"]
-    assert [package for _, package, _, _ in submitted[:2]] == [submitted[0][1]] * 2
+    assert [package for _, package, *_ in submitted[:2]] == [submitted[0][1]] * 2
     assert len(client.packages) == 2
-    assert len({script for *_, script in submitted}) == 3, "other arguments train something else"
+    assert len({script for *_, script, _ in submitted}) == 3, "other arguments train something else"
+    assert {owner for *_, owner in submitted} == {user_name()}, "whose jobs are alike is known"
 
 
 def test_a_script_that_stays_behind_is_refused_though_its_folder_was_packed(spec: JobSpec, tmp_path: Path) -> None:
