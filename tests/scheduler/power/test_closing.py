@@ -16,9 +16,23 @@ pytestmark = pytest.mark.live
 
 @pytest.fixture
 def node(emulated_cluster: EmulatedCluster) -> Iterator[Node]:
-    found = Node(emulated_cluster.nodes["t4"], "t4", 2, cpus=1.5, machine="m")
+    """Add a node that no other test has used, with a lease of all but half a CPU."""
+    import ray
+    from ray.util import placement_group, remove_placement_group
+
+    added = emulated_cluster.cluster.add_node(
+        num_cpus=2, num_gpus=2, include_dashboard=False, object_store_memory=80 * 2**20, labels={"added": "here"}
+    )
+    (id,) = (row["NodeID"] for row in ray.nodes() if row["Alive"] and row["Labels"].get("added") == "here")
+    lease = placement_group(
+        [{"GPU": 2, "CPU": 1.5}], strategy="STRICT_PACK", bundle_label_selector=[{"ray.io/node-id": id}]
+    )
+    assert lease.wait(60)
+    found = Node(id, "t4", 2, cpus=1.5, machine="m")
     yield found
     closing.reopen(found)
+    remove_placement_group(lease)
+    emulated_cluster.cluster.remove_node(added)
 
 
 def on(node: Node, **options: Any) -> dict[str, Any]:
