@@ -47,6 +47,11 @@ CHAOS = (
     "strict order is chaotic here: half of the wait is that of 297 jobs of 32 GPUs in a cluster of 9 nodes. "
     "Seeds differ twofold. Other losses and ensembles of trees gave 6,900 to 12,000 in the mean over seeds"
 )
+DECEMBER = (
+    "settings are chosen by the four weeks before. With those that were best in hindsight 101.3 nodes are "
+    "off, and the best rule without forecast has 101.9. The newest count is hard to beat there"
+)
+BESIDE = "it was measured beside other work; quiet it took 5.9 ms"
 LIGHT = "at half the nodes even exact lengths give 1.27; at a quarter the ratio is that of `philly_quarter`"
 PARTS = (
     Part(
@@ -108,10 +113,12 @@ PARTS = (
         "energy_saving",
         "Nodes that sleep: node counts of Philly and Earth, and Venus job by job (Table 2.5).",
         (
-            Row("philly/nodes_off", "Philly, December 2017: nodes off, mean", "100.1", ">= 101"),
+            Row("philly/nodes_off", "Philly, December 2017: nodes off, mean", "100.1", ">= 101", DECEMBER),
             Row("philly/wakes_per_day", "its wake-ups a day", "0.5", "<= 0.5"),
-            Row("philly/off_over_best_rule", "more than the best rule without forecast", "", ">= 5"),
-            Row("philly/off_over_perfect", "part of what perfect foresight could have off", "", ">= 0.84"),
+            Row("philly/off_over_best_rule", "more than the best rule without forecast", "", ">= 5", DECEMBER),
+            Row(
+                "philly/off_over_perfect", "part of what perfect foresight could have off", "", ">= 0.84", DECEMBER
+            ),
             Row("earth_may/nodes_off", "Earth, 18 to 31 May 2020: nodes off in the mean", "20.5 (September)"),
             Row("earth_may/wakes_per_day", "its wake-ups a day", "1.3 (September)"),
             Row(
@@ -130,7 +137,7 @@ PARTS = (
             Row("venus/wakes_over_vanilla", "wake-ups over vanilla DRS'", "0.03 to 0.08", "<= 0.1"),
             Row("venus/mean_jct_rise", "rise of the mean JCT", "", "<= 0.005"),
             Row("venus/kwh_saved", "kWh saved, boots included"),
-            Row("advise_p99_ms", "one advice, p99, ms", "milliseconds", "<= 10"),
+            Row("advise_p99_ms", "one advice, p99, ms", "milliseconds", "<= 10", BESIDE),
         ),
     ),
     Part(
