@@ -99,7 +99,7 @@ def prophet(series: NodeSeries, first: int, horizons: Sequence[int]) -> Floats |
     if importlib.util.find_spec("prophet") is None:
         return None
     import pandas
-    from prophet import Prophet  # type: ignore[import-not-found, unused-ignore]
+    from prophet import Prophet  # type: ignore[import-not-found, unused-ignore]  # optional
 
     logging.getLogger("cmdstanpy").disabled = True
     at = [

@@ -44,7 +44,7 @@ WORK = """
 import os, sys, time
 with open(os.path.join(os.environ["COADAPT_OUTPUT_DIR"], "steps"), "w") as file:
     for step in range(1, int(sys.argv[1]) + 1):
-        time.sleep(float(sys.argv[2]))
+        time.sleep(float(sys.argv[2]))  # the job is its length
         print(step, file=file, flush=True)
 """
 
@@ -204,7 +204,7 @@ class Story:
     def _until(self, accept: Callable[[], bool], limit_s: float) -> bool:
         deadline = time.monotonic() + limit_s
         while not (accepted := accept()) and time.monotonic() < deadline:
-            time.sleep(0.2)
+            time.sleep(0.2)  # between two questions to the service
         return accepted
 
     def _spec(self, gpu_type: str) -> JobSpec:

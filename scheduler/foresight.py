@@ -83,7 +83,8 @@ class Foresight(CycleHook):
         services = make_services(options)
         self._fits = FitBeside(failed)
         self._host = ServiceHost(services, self._fits)
-        self._ended: deque[EndedJob] = deque()  # told by other threads
+        self._ended: deque[EndedJob | str] = deque()  # told by other threads; the id of one that had no GPUs
+        self._told = ""  # the last failure, so that it is told once
         self._submitted: set[str] = set()
         self._found: dict[str, Foretold] = {}  # that `foretell` has not returned yet
         self._writers: dict[str, threading.Thread] = {}  # by service
@@ -99,7 +100,10 @@ class Foresight(CycleHook):
             self._ended.extend(_ended(change.after, self._store))
 
     def foretell(self, now: float) -> dict[str, Foretold]:
-        """Return how long jobs take that were submitted since the last call, by their ids."""
+        """Return how long jobs take that were submitted since the last call, by their ids.
+
+        A service that raises foretells nothing. It keeps neither jobs nor rounds from going on.
+        """
         if not self._host:
             return {}
         if not self._submitted:
@@ -107,10 +111,24 @@ class Foresight(CycleHook):
         for job in self._store.unretired.values():
             if job.id not in self._submitted:
                 self._submit(job)
+        gone = []
         while self._ended:
-            self._host.ended(self._ended.popleft())
-        found, self._found = {**self._found, **self._host.advance(now)}, {}
-        self._write(now)
+            one = self._ended.popleft()
+            if isinstance(one, EndedJob):
+                self._host.ended(one)
+            else:
+                gone.append(one)
+        try:
+            self._found |= self._host.advance(now)
+            for job_id in gone:
+                self._host.forget(job_id)
+            self._write(now)
+        except Exception as error:
+            told = f"a service failed: {in_words(error)}"
+            if told != self._told:
+                self._failed(told)
+            self._told = told
+        found, self._found = self._found, {}
         return found
 
     def planned(self, done: RoundDone) -> None:
@@ -176,11 +194,13 @@ def submitted_job(job: JobRecord) -> SubmittedJob:
     return SubmittedJob(job.id, job.owner, job.spec.name, job.spec.pool or "", gpus, cpus, job.state.submitted_s)
 
 
-def _ended(job: JobRecord, store: Store) -> Iterable[EndedJob]:
-    """Yield what services see of a job that has ended; nothing of one that never had GPUs."""
+def _ended(job: JobRecord, store: Store) -> Iterable[EndedJob | str]:
+    """Yield what services see of a job that has ended; of one that never had GPUs only its id."""
     ended_s = job.state.finished_s
     if ended_s is None:
         return
     trained_s = store.held_time(job.id).served_s(0.0, ended_s)
     if trained_s > 0:
         yield EndedJob(submitted_job(job), max(ended_s, job.state.submitted_s), trained_s)
+    else:
+        yield job.id

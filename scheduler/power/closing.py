@@ -47,7 +47,7 @@ def close(node: Node) -> str:
     while taken := _taken(node.id, row["Resources"]):
         if time.monotonic() > deadline:
             return f"another Ray application uses its {', '.join(taken)}"
-        time.sleep(LOOK_S)
+        time.sleep(LOOK_S)  # Ray tells what is free a moment late
     return ""
 
 

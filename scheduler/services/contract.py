@@ -79,6 +79,9 @@ class Service:
         """Return how long a job will take that is submitted now; None: nobody can tell."""
         return None
 
+    def forget(self, job_id: str) -> None:
+        """Drop what is kept of a job that ended without ever having GPUs."""
+
     def advise(self, now: float, round: Round, plan: Plan) -> Advice:
         """Return which machines to wake and which may sleep after a round."""
         return NO_ADVICE
@@ -92,7 +95,7 @@ class Service:
 
         It runs in a thread of its own and may take seconds. It reads nothing that `observe` changes.
         """
-        raise NotImplementedError
+        raise NotImplementedError("only a service that says a fit is due has one")
 
     def take(self, model: Any) -> None:
         """Use a model that `fitting` made, from now on."""

@@ -78,6 +78,10 @@ class Durations(Service):
         self._ended += 1
         self._features.ended(fact)
 
+    def forget(self, job_id: str) -> None:
+        """Drop the forecast of a job from which nothing can be learned."""
+        self._under_way.pop(job_id, None)
+
     def _without_trees(self, job: SubmittedJob) -> tuple[Row, Length]:
         """Return what is known of a job that nobody asks about, as after a restart.
 

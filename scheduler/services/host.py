@@ -91,6 +91,11 @@ class ServiceHost:
         """Take note of the end of a job."""
         self._tell(job.ended_s, 1, job)
 
+    def forget(self, job_id: str) -> None:
+        """Let services drop a job that ended without ever having GPUs."""
+        for service in self._services.values():
+            service.forget(job_id)
+
     def counted(self, counts: NodeCounts) -> None:
         """Take note of how many nodes have jobs."""
         self._tell(counts.at_s, 2, counts)

@@ -10,11 +10,13 @@ from coadapt.core.expected import ExpectedSource
 from coadapt.core.job import JobSpec, Phase
 from coadapt.estimators import learned_file
 from coadapt.estimators.durations.model import LEAST_JOBS
+from coadapt.estimators.foretold import Foretold
 from coadapt.estimators.job_history import EndedJob, SubmittedJob
 from coadapt.scheduler.presenters import job_details
 from coadapt.scheduler.services.catalogue import make_service
 from coadapt.scheduler.services.contract import NodeKind
 from coadapt.scheduler.services.counting import counts_of
+from coadapt.scheduler.services.durations import Durations
 from coadapt.scheduler.store import UsageInterval
 
 from tests.support.cycles import World
@@ -62,6 +64,28 @@ def test_a_forecast_stays_as_it_was_told_also_after_a_restart(tmp_path: Path) ->
     assert world.job("b").foretold == before
     world.play("submit c unprofiled\ngo")
     assert basis(world, "c") == "1 earlier job of its owner and size", "the store tells what had ended"
+
+
+def test_a_service_that_raises_is_told_once_and_keeps_nothing_from_going_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(self: Durations, job: SubmittedJob) -> Foretold:
+        raise RuntimeError("no forecast today")
+
+    monkeypatch.setattr(Durations, "foretell", fails)
+    world = world_of(tmp_path, durations={})
+    world.play(
+        "submit b unprofiled\nwish b t4-000:2\ngo\nruns b\nsubmit c unprofiled\ngo\nsubmit d unprofiled\ngo"
+    )
+    assert world.job("b").group
+    (event,) = world.store.cluster_events()
+    assert "no forecast today" in event.data["text"]
+
+
+def test_a_job_that_ends_without_gpus_teaches_nothing(tmp_path: Path) -> None:
+    world = world_of(tmp_path, durations={})
+    world.play("submit a unprofiled\ngo\ncancel a\ngo\nsubmit b unprofiled\ngo")
+    assert basis(world, "b") == "no earlier job"
 
 
 def test_without_services_nothing_is_foretold(tmp_path: Path) -> None:

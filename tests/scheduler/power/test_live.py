@@ -51,7 +51,7 @@ def story(folder: str) -> dict[str, Any]:
     def until(accept: Callable[[], bool], limit_s: float = 120.0) -> bool:
         deadline = time.monotonic() + limit_s
         while not (accepted := accept()) and time.monotonic() < deadline:
-            time.sleep(0.1)
+            time.sleep(0.1)  # between two questions to the service, up to a limit
         return accepted
 
     try:
