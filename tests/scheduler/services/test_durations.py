@@ -10,9 +10,9 @@ import pytest
 from coadapt.estimators.durations.model import LEAST_JOBS, Form
 from coadapt.estimators.foretold import Foretold
 from coadapt.estimators.job_history import EndedJob, SubmittedJob
+from coadapt.scheduler.services.catalogue import make_service
 from coadapt.scheduler.services.durations import DurationOptions, Durations
 from coadapt.scheduler.services.host import FitAtOnce, ServiceHost
-from coadapt.scheduler.services.registry import make_service
 
 DAY_S = 86_400.0
 LENGTHS_S = {"short": 60.0, "long": 7200.0}
@@ -74,6 +74,19 @@ def test_a_job_that_ends_at_the_moment_of_a_submission_does_not_count_for_it() -
     found = host.advance(1000.0)
     assert found["a"].mean_s == found["b"].mean_s > found["c"].mean_s
     assert [found[id].basis for id in "abc"] == ["no earlier job"] * 2 + ["1 earlier job of its owner and size"]
+
+
+def test_services_share_no_state_and_one_beside_changes_nothing_of_the_other() -> None:
+    jobs = stream()
+    alone = forecasts(jobs)
+    host = ServiceHost({"durations": Durations(), "energy": make_service("energy", {})}, FitAtOnce())
+    other = ServiceHost({"durations": Durations(DurationOptions(seed=7))}, FitAtOnce())
+    for one in jobs:
+        for each in (host, other):
+            each.submitted(one.job)
+            each.ended(one)
+    assert host.advance(1e12) == alone
+    assert other.advance(1e12) != alone
 
 
 @pytest.mark.parametrize(("blend", "wanted_s"), [(0.1, 190.0), (0.0, 200.0), (1.0, 100.0)])
