@@ -32,7 +32,9 @@ START = len(COLUMNS) - 1
 
 
 UNKNOWN_S = 3600.0  # of a job before any has ended
-TRUSTED = 10.0
+FIRST_SPREAD = 1.5  # of the log of a length, before trees are fitted
+TRUSTED, TRUSTED_OF_NAME = 10.0, 1.0  # one job of the same owner and name says more than ten of the same size
+OWNER_NAME = GROUPS.index("owner_name")
 NARROWING = tuple(
     GROUPS.index(name)
     for name in ("all", "gpus", "pool_gpus", "owner", "owner_gpus", "owner_gpus_cpus", "owner_name")
@@ -47,11 +49,13 @@ class Row:
         jobs, from which trees go on.
     rolling_s: mean of the closest group of like jobs, by the three cases of Helios; None: no job has ended.
     basis: what `rolling_s` goes by.
+    spread: standard deviation of the log of the length, as far as it is known without trees.
     """
 
     numbers: Floats
     rolling_s: float | None
     basis: str
+    spread: float = FIRST_SPREAD
 
 
 class JobFeatures:
@@ -101,7 +105,7 @@ class JobFeatures:
             )
         groups = [None if key is None else self._rolling.of(key) for key in self._keys(job)]
         numbers = np.array([*self._about(job), *_of_groups(groups, job.submitted_s), _start(groups)], float)
-        return Row(numbers, *_three_cases(groups))
+        return Row(numbers, *_three_cases(groups), _spread(groups[OWNER_NAME]))
 
     def _keys(self, job: SubmittedJob) -> tuple[Key | None, ...]:
         """Return the job's groups, in the order of `GROUPS`; None: it is in no such group."""
@@ -159,14 +163,23 @@ def _of_groups(groups: list[Rolling | None], now: float) -> list[float]:
 def _start(groups: list[Rolling | None]) -> float:
     """Return the mean log of like jobs, that of each group drawn towards that of the next wider one.
 
-    A group of `TRUSTED` jobs counts as much as the wider group. Single groups are small, and lengths vary a
-    thousandfold.
+    A group of `TRUSTED` jobs counts as much as the wider group; of one name fewer do. Single groups are small, and
+    lengths vary a thousandfold.
     """
     found = math.log(UNKNOWN_S)
     for index in NARROWING:
         if (group := groups[index]) is not None:
-            found = (group.sum_log + TRUSTED * found) / (group.count + TRUSTED)
+            trusted = TRUSTED_OF_NAME if index == OWNER_NAME else TRUSTED
+            found = (group.sum_log + trusted * found) / (group.count + trusted)
     return found
+
+
+def _spread(named: Rolling | None) -> float:
+    """Return how far jobs of one owner and name lie apart, drawn towards what is usual."""
+    if named is None:
+        return FIRST_SPREAD
+    within = max(named.sum_log_squares - named.sum_log**2 / named.count, 0.0)
+    return math.sqrt((TRUSTED_OF_NAME * FIRST_SPREAD**2 + within) / (TRUSTED_OF_NAME + named.count))
 
 
 # What the rolling estimate goes by, in the order in which groups are asked; `newest`: the newest weighs most.

@@ -17,7 +17,7 @@ import numpy as np
 
 from .. import boosted
 from ..boosted import Trees
-from .features import ABOUT, CODES, COLUMNS, START, Floats
+from .features import ABOUT, CODES, COLUMNS, FIRST_SPREAD, START, Floats
 from .rows import EndedColumns
 
 
@@ -37,7 +37,7 @@ _SPREAD: Mapping[str, Any] = {**_OURS, "learning_rate": 0.1}
 _OUR_TREES = 20
 _PUBLISHED: Mapping[str, Any] = {"objective": "regression"}  # LightGBM's defaults, as nothing else is told
 _PUBLISHED_TREES = 100
-FIRST_SPREAD, LEAST_SPREAD = 1.5, 0.05  # of the log of a length: before trees are fitted, and at the least
+LEAST_SPREAD = 0.05  # of the log of a length
 MOST_OVER_TYPICAL = 2.0  # of the log: a mean is at most so far above the typical length
 _DEVIATION = math.sqrt(math.pi / 2)  # standard deviation over mean absolute error, of a normal error
 

@@ -20,6 +20,7 @@ class Rolling:
     weighted_log: float = 0.0
     sum_s: float = 0.0
     sum_log: float = 0.0
+    sum_log_squares: float = 0.0
     count: int = 0
     last_s: float = math.nan
     ended_s: float = math.nan  # when the last of them ended
@@ -32,6 +33,7 @@ class Rolling:
         self.weighted_log = self.weighted_log * decay + log
         self.sum_s += seconds
         self.sum_log += log
+        self.sum_log_squares += log * log
         self.count += 1
         self.last_s, self.ended_s = seconds, ended_s
 

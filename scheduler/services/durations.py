@@ -11,8 +11,8 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from ...estimators.durations.bands import Bands
-from ...estimators.durations.features import START, UNKNOWN_S, JobFeatures, Row
-from ...estimators.durations.model import FIRST_SPREAD, Form, Length, LengthModel, our_length, refit_lengths
+from ...estimators.durations.features import FIRST_SPREAD, START, UNKNOWN_S, JobFeatures, Row
+from ...estimators.durations.model import Form, Length, LengthModel, our_length, refit_lengths
 from ...estimators.durations.rows import EndedRows
 from ...estimators.foretold import Foretold
 from ...estimators.job_history import EndedJob, SubmittedJob
@@ -88,7 +88,7 @@ class Durations(Service):
         Raises: ValueError as `JobFeatures.row`.
         """
         row = self._features.row(job)
-        return row, our_length(float(row.numbers[START]), FIRST_SPREAD)
+        return row, our_length(float(row.numbers[START]), row.spread)
 
     def foretell(self, job: SubmittedJob) -> Foretold:
         """Return how long a job takes with the GPUs it asks for, by the jobs that have ended until now."""
@@ -104,7 +104,7 @@ class Durations(Service):
     def _length(self, row: Row) -> Length:
         if self.options.form is Form.OURS:
             if self._model is None:
-                return our_length(float(row.numbers[START]), FIRST_SPREAD)
+                return our_length(float(row.numbers[START]), row.spread)
             return self._model.of(row.numbers)
         mean_s = UNKNOWN_S if row.rolling_s is None else row.rolling_s
         if (

@@ -76,6 +76,15 @@ def test_a_job_that_ends_at_the_moment_of_a_submission_does_not_count_for_it() -
     assert [found[id].basis for id in "abc"] == ["no earlier job"] * 2 + ["1 earlier job of its owner and size"]
 
 
+def test_two_earlier_jobs_of_a_name_say_about_how_long_the_next_takes() -> None:
+    service = Durations()
+    for n in range(2):
+        service.observe(EndedJob(SubmittedJob(f"j{n}", "ann", "train", "", 2, 2.0, 0.0), 600.0 + n, 600.0))
+    found = service.foretell(SubmittedJob("new", "ann", "train", "", 2, 2.0, 1000.0))
+    assert 600.0 < found.mean_s < 3 * 600.0
+    assert found.low_s < 600.0 < found.high_s
+
+
 def test_services_share_no_state_and_one_beside_changes_nothing_of_the_other() -> None:
     jobs = stream()
     alone = forecasts(jobs)
