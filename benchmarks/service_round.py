@@ -32,10 +32,11 @@ from coadapt.executor.protocol.job_events import JobFinished, Released, Reported
 from coadapt.policies.catalogue import make_policy
 from coadapt.policies.warm_up import warm_up
 from coadapt.scheduler.cycle import CycleResult, SchedulingCycle
-from coadapt.scheduler.job_lifecycle import advance
+from coadapt.scheduler.jobs.lifecycle import advance
+from coadapt.scheduler.jobs.record import JobRecord, ProfileRun
 from coadapt.scheduler.nodes import NodesSnapshot
-from coadapt.scheduler.record import JobRecord, ProfileRun
-from coadapt.scheduler.store import Store, UsageInterval
+from coadapt.scheduler.store.intervals import UsageInterval
+from coadapt.scheduler.store.store import Store
 
 from .arguments import at_least, share
 from .harness import finish, table

@@ -34,6 +34,7 @@ STATUS_STYLES = {
     "waiting": "yellow",
     "evicted": "yellow",
     "paused": "yellow",
+    "quarantined": "bold red",
     "leaving": "yellow",
     "restarting": "red",
     "running": "green",

@@ -26,6 +26,7 @@ class WaitReason(Code):
     KEPT_BY_OTHERS = "kept_by_others", "it must be served, but jobs that may not be stopped hold the GPUs"
     PLACE_KEPT = "place_kept", "a place is kept for a job that has waited long, and it may not take that"
     NO_SHARE_YET = "no_share_yet", "its share of GPU time is worked out when the others' shares next are"
+    QUARANTINED = "quarantined", "something is wrong with it, and `coadapt requeue` lets it take part again"
     PAUSED = "paused", "its user has paused it, until `coadapt resume`"
     MEASURING = "measuring", "it is measured before it first trains"
     COMPILING = "compiling", "the first round waits for the solver's kernels, which are compiled once per install"

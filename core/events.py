@@ -33,6 +33,9 @@ class EventKind(Code):
     POWER = "power", "of the cluster: a machine goes to sleep, wakes, or did not do so"
     PLANNED = "planned", "of the cluster: the policy plans again, after rounds in which it did not"
     ERROR = "error", "something went wrong in a round; the others go on"
+    QUARANTINE = "quarantine", "the job takes part in no round for now; it keeps what it has"
+    DEGRADED = "degraded", "of the cluster: nothing could be stored for a while"
+    OTHER = "other", "a later version wrote it"
 
 
 def shown_kind(kind: EventKind) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from ..core.reports import Habits, JobInfo, ProfileProgress, Report, StepRow
@@ -15,6 +15,7 @@ from .profile import Profile
 from .throughput import ThroughputModel, ThroughputParams, fit, spread_of
 
 EVERY_TYPE = "*"  # in gpus_per_replica: the same count on every GPU type
+ON_ALL = ""  # instead of a GPU type: what is so on all of them
 
 
 @dataclass(frozen=True, eq=False)
@@ -315,37 +316,91 @@ class Measurements:
     # --- JSON -----------------------------------------------------------------------------------------------
 
     def to_json(self) -> str:
-        return json.dumps(
-            {
-                "profiles": {gpu_type: profile.to_json() for gpu_type, profile in self.profiles.items()},
-                "largest_local_bsz": dict(self.largest_local_bsz),
-                "out_of_memory": dict(self.out_of_memory),
-                "grad_sqr": self.grad_sqr,
-                "grad_var": self.grad_var,
-                "info": None if self.info is None else self.info.__dict__,
-                "fits": {
-                    gpu_type: params.to_json()
-                    for gpu_type, (profile, params, _) in dict(self._fits).items()
-                    if self.profiles.get(gpu_type) is profile
-                },
-            }
-        )
+        """Return all of it as one text."""
+        return json.dumps({gpu_type: json.loads(text) for gpu_type, text in self.to_rows().items()})
 
     @classmethod
     def from_json(cls, text: str) -> Measurements:
+        """Return what `to_json` wrote, in this version or an earlier one. Raises: as `from_rows`."""
         data: dict[str, Any] = json.loads(text)
-        profiles = {gpu_type: Profile.from_json(profile) for gpu_type, profile in data["profiles"].items()}
-        fits: dict[str, tuple[Profile, ThroughputParams, float | None]] = {
-            gpu_type: (profiles[gpu_type], ThroughputParams.from_json(params), None)
-            for gpu_type, params in data.get("fits", {}).items()
+        if ON_ALL not in data:
+            data = _rows_of_earlier(data)
+        return cls.from_rows({gpu_type: json.dumps(row) for gpu_type, row in data.items()})
+
+    def to_rows(self) -> dict[str, str]:
+        """Return a JSON text per GPU type, and under `ON_ALL` what is so on all of them."""
+        return {gpu_type: self.row(gpu_type) for gpu_type in (ON_ALL, *self.gpu_types)}
+
+    @property
+    def gpu_types(self) -> tuple[str, ...]:
+        """Return the GPU types of which something is known."""
+        return tuple(dict.fromkeys((*self.profiles, *self.largest_local_bsz, *self.out_of_memory)))
+
+    def row(self, gpu_type: str) -> str:
+        """Return the JSON text of one GPU type, or of `ON_ALL`."""
+        if gpu_type == ON_ALL:
+            info = None if self.info is None else self.info.__dict__
+            return json.dumps({"grad_sqr": self.grad_sqr, "grad_var": self.grad_var, "info": info})
+        profile, fit = self.profiles.get(gpu_type), self.fit_of(gpu_type)
+        row = {
+            "profile": None if profile is None else profile.to_json(),
+            "largest_local_bsz": self.largest_local_bsz.get(gpu_type),
+            "out_of_memory": self.out_of_memory.get(gpu_type),
+            "fit": None if fit is None else fit.to_json(),
         }
-        info = data["info"]
+        return json.dumps({name: value for name, value in row.items() if value is not None})
+
+    def fit_of(self, gpu_type: str) -> ThroughputParams | None:
+        """Return what was fitted to the profile of a GPU type; None: nothing yet."""
+        profile, params, _ = self._fits.get(gpu_type, (None, None, None))
+        return params if profile is not None and self.profiles.get(gpu_type) is profile else None
+
+    def same_row(self, other: Measurements, gpu_type: str) -> bool:
+        """Return whether both know the same of a GPU type, or of `ON_ALL`, fits aside."""
+        if gpu_type == ON_ALL:
+            return (self.grad_sqr, self.grad_var, self.info) == (other.grad_sqr, other.grad_var, other.info)
+        return (
+            self.profiles.get(gpu_type) is other.profiles.get(gpu_type)
+            and self.largest_local_bsz.get(gpu_type) == other.largest_local_bsz.get(gpu_type)
+            and self.out_of_memory.get(gpu_type) == other.out_of_memory.get(gpu_type)
+        )
+
+    @classmethod
+    def from_rows(cls, rows: Mapping[str, str]) -> Measurements:
+        """Return what `to_rows` wrote. Raises: ValueError, KeyError or TypeError for anything else."""
+        on_all = json.loads(rows.get(ON_ALL, "{}"))
+        of_types = {gpu_type: json.loads(text) for gpu_type, text in rows.items() if gpu_type != ON_ALL}
+        profiles = {t: Profile.from_json(row["profile"]) for t, row in of_types.items() if "profile" in row}
+        info = on_all.get("info")
         return cls(
             profiles=profiles,
-            largest_local_bsz=data["largest_local_bsz"],
-            out_of_memory=data.get("out_of_memory", {}),  # absent in what an earlier version stored
-            grad_sqr=data["grad_sqr"],
-            grad_var=data["grad_var"],
-            info=None if info is None else JobInfo(**info),
-            _fits=fits,
+            largest_local_bsz=_of_each(of_types, "largest_local_bsz"),
+            out_of_memory=_of_each(of_types, "out_of_memory"),
+            grad_sqr=on_all.get("grad_sqr"),
+            grad_var=on_all.get("grad_var"),
+            info=None if info is None else JobInfo(**{name: info[name] for name in _INFO if name in info}),
+            _fits={
+                t: (profiles[t], ThroughputParams.from_json(row["fit"]), None)
+                for t, row in of_types.items()
+                if "fit" in row and t in profiles
+            },
         )
+
+
+_INFO = tuple(one.name for one in fields(JobInfo))
+
+
+def _of_each(rows: Mapping[str, Mapping[str, Any]], name: str) -> dict[str, Any]:
+    return {gpu_type: row[name] for gpu_type, row in rows.items() if name in row}
+
+
+def _rows_of_earlier(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Return measurements of the time when they were one JSON object, by GPU type."""
+    parts = {"profile": "profiles", "largest_local_bsz": "largest_local_bsz", "out_of_memory": "out_of_memory"}
+    parts["fit"] = "fits"
+    known = {part: data.get(name, {}) for part, name in parts.items()}
+    gpu_types = dict.fromkeys(gpu_type for of in known.values() for gpu_type in of)
+    rows: dict[str, Any] = {
+        gpu_type: {part: of[gpu_type] for part, of in known.items() if gpu_type in of} for gpu_type in gpu_types
+    }
+    return {ON_ALL: {name: data.get(name) for name in ("grad_sqr", "grad_var", "info")}, **rows}

@@ -10,11 +10,11 @@ from ..core.events import EventKind
 from ..core.job import Phase
 from ..core.sleeping import SleepingNode
 from . import profile_reuse
-from .job_lifecycle import advance
+from .jobs.lifecycle import advance
+from .jobs.record import JobRecord, ProfileRun
 from .reactions import Reaction
-from .record import JobRecord, ProfileRun
 from .snapshot import allowed_types, waiting_reason
-from .store import Event
+from .store.events import Event
 
 
 def admit(

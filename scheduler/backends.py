@@ -10,8 +10,8 @@ from typing import Protocol
 
 from ..core.slot import Slot
 from ..executor.executor_job import ExecutorStatus
+from .jobs.record import JobRecord
 from .nodes import NodesSnapshot
-from .record import JobRecord
 
 
 class NodeSource(Protocol):

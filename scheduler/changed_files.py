@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from ..core.doors import Door
 from ..core.job import JobSpec
 from ..estimators.measurements import Measurements
-from .record import JobRecord
+from .jobs.record import JobRecord
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ Executors' events and users' verbs come in between, also while a policy plans: t
 
 from __future__ import annotations
 
+import logging
 import threading
 import traceback
 from collections.abc import Callable, Iterator, Sequence
@@ -14,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
+from ..core.errors import JobStateError
 from ..core.events import EventKind
 from ..core.job import JobSpec, Phase
 from ..core.settings import Settings
@@ -29,23 +31,27 @@ from .expectations import NO_LENGTHS
 from .foresight import Foresight
 from .garbage import not_collected
 from .hooks import CycleHook, HookError, Hooks, IntervalHook, PlanLogHook, RoundDone
+from .jobs.record import JobRecord, Origin, Stopped
 from .known_profiles import KnownProfiles
 from .launcher import ForceOut
 from .learning import LearningHook
 from .models import ModelCache
 from .nodes import NodesSnapshot
 from .phase_times import PhaseTimes
-from .reactions import claim, end, force_out, lose_everything, react, start_profile, with_forecast
+from .reactions import Reaction, claim, end, force_out, lose_everything, react, start_profile, with_forecast
 from .reattachment import reattach
-from .record import JobRecord, Origin, Stopped
 from .records import Records
 from .round_times import RoundTimes
 from .services.contract import Advice
 from .snapshot import TRAINED_IN, Snapshot, take_snapshot
-from .store import Event, Store
+from .store.events import Event
+from .store.failures import StoreError
+from .store.store import Store
 from .transition import CycleAction, StartProfile, Wanted, actions, in_use, plan_slots, without_given_up
 from .upkeep import steps
 from .verbs import Verb
+
+log = logging.getLogger(__name__)
 
 MOST_EXECUTOR_LOSSES = 3  # without progress between them; after one more the job fails
 
@@ -184,6 +190,8 @@ class SchedulingCycle:
 
     def _keep(self, job_id: str, nodes: NodesSnapshot, now: float) -> None:
         job = self._store.get(job_id)
+        if job.quarantine and job.active:
+            return
         with self._for_job(job_id):
             for step in steps(job, nodes, self._settings, self._known.with_known, now):
                 reaction = step(self._store.get(job_id))
@@ -193,11 +201,16 @@ class SchedulingCycle:
     def _snapshot(self, nodes: NodesSnapshot, now: float) -> Snapshot:
         self._records.round_asked = False
         self._times.begin()
-        jobs = [job for job in self._store.unretired.values() if job.active and not job.paused]
+        taking_part = [job for job in self._store.unretired.values() if job.active and not job.paused]
+        jobs = [job for job in taking_part if not job.quarantine]
+        set_aside = [job for job in taking_part if job.quarantine]
         trained = [job for job in jobs if job.phase in TRAINED_IN]
-        models = self._models.models(trained, nodes.cluster.gpu_types, self._failed)
+        models = self._models.models(trained, nodes.cluster.gpu_types, self._quarantine)
         lengths = self.learning.model
-        return take_snapshot(jobs, models, nodes.cluster, self._store, self._settings, now, lengths, nodes.asleep)
+        cluster, asleep = nodes.cluster, nodes.asleep
+        return take_snapshot(
+            jobs, models, cluster, self._store, self._settings, now, lengths, asleep, set_aside=set_aside
+        )
 
     def _plan(self, round: Round) -> Plan | None:
         try:
@@ -313,14 +326,31 @@ class SchedulingCycle:
             job, now = self._store.get(job_id), self._clock.wall_s()
             if key and job.asked == key:
                 return True
+            if job_id in self._store.unreadable:
+                self._read_again(job_id, now)
+                return True
             reaction = verb(job, now)
             if reaction.job is job:
                 return False
             self._records.apply(replace(reaction, job=replace(reaction.job, asked=key or job.asked)), now)
             if self._wanted is not None:
                 self._wanted.slots.pop(job_id, None)
+                if job.quarantine and job.target:  # it keeps what it has until the next round
+                    self._wanted.slots[job_id] = job.target
         self.ask_round()
         return True
+
+    def _read_again(self, job_id: str, now: float) -> None:
+        """Let a job back whose record could not be read. Raises: JobStateError where it still cannot be."""
+        job = self._store.read_again(job_id)
+        if job.quarantine:
+            raise JobStateError(f"{job_id} stays in quarantine, as {job.quarantine}")
+        event = Event(EventKind.REQUEUE, now, job_id, {"text": "its record can be read again"})
+        self._records.apply(Reaction(job, (event,), round=True), now)
+        self._records.note(job)
+        if self._wanted is not None and job.target:
+            self._wanted.slots[job_id] = job.target
+        self.ask_round()
 
     def on_event(self, job_id: str, event: ExecutorEvent, life: int = 0) -> Sent:
         """Apply an event of the executor of one life of a job; repeated and late ones do no harm.
@@ -339,7 +369,7 @@ class SchedulingCycle:
                 return sent
             after = self._records.apply(reaction, now, event)
             if after.phase in TRAINED_IN:
-                self._models.refresh(after, self._observed.cluster.gpu_types, self._failed)
+                self._models.refresh(after, self._observed.cluster.gpu_types, self._quarantine)
             if isinstance(event, Released) and self._wanted is not None:
                 without_given_up(self._wanted, job_id, before, after)
         self._woken()
@@ -363,8 +393,8 @@ class SchedulingCycle:
 
     def reattach(self) -> None:
         """Find out, after a restart, which executors still answer; send again what may not have arrived."""
-        for job_id, reason in self._store.unreadable.items():
-            self._log(job_id, reason)
+        for job_id in sorted(self._store.unreadable):
+            self._log(job_id, self._store.get(job_id).quarantine)
         jobs = list(self._store.unretired.values())
         # Those of jobs that were retired just before the service died, too.
         self._executors.retire_others(jobs)
@@ -420,13 +450,30 @@ class SchedulingCycle:
         """Log what goes wrong with one job, or with all of them together; the others go on."""
         try:
             yield
-        except HookError:
+        except (HookError, StoreError):
             raise
         except Exception as error:
-            self._failed(job_id, error)
+            if job_id is None:
+                self._failed(None, error)
+            else:
+                self._quarantine(job_id, error)
 
     def _failed(self, job_id: str | None, error: Exception) -> None:
         self._log(job_id, in_words(error))
+
+    def _quarantine(self, job_id: str, error: Exception) -> None:
+        """Set a job aside that raises, so that rounds go on for the others. It keeps what it has.
+
+        `requeue` lets it back.
+        """
+        log.exception("job %s", job_id)
+        with self.lock:
+            if (job := self._store.find(job_id)) is None or not job.active or job.quarantine:
+                self._failed(job_id, error)
+                return
+            now, why = self._clock.wall_s(), in_words(error)
+            event = Event(EventKind.QUARANTINE, now, job_id, {"text": why})
+            self._records.apply(Reaction(replace(job, quarantine=why), (event,), round=True), now)
 
     def _log(self, job_id: str | None, text: str) -> None:
         self._store.log(Event(EventKind.ERROR, self._clock.wall_s(), job_id, {"text": text}))

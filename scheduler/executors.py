@@ -32,8 +32,8 @@ from ..executor.commands.reconciler import Rules
 from ..executor.executor_job import ExecutorJob, ExecutorStatus
 from ..executor.light_actor import light
 from ..executor.reconciling.failures import FIXED, POLICY
+from .jobs.record import JobRecord
 from .packages import PackageStore
-from .record import JobRecord
 
 log = logging.getLogger(__name__)
 

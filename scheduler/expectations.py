@@ -9,7 +9,7 @@ from ..core.expected import UNKNOWN, Expected
 from ..estimators.goodput import JobModel
 from ..estimators.predictor import Work, asked_speeds, predict, work_left
 from ..estimators.run_lengths import RunLengths
-from .record import JobRecord
+from .jobs.record import JobRecord
 
 NO_USER = ""  # job files name no user
 NO_LENGTHS = RunLengths()

@@ -11,9 +11,10 @@ from ..executor.files.job_folder import work_folder
 from ..executor.files.site import Site
 from .clock import Clock
 from .hooks import CycleHook
+from .jobs.record import JobRecord
 from .machines import Machines
-from .record import JobRecord
-from .store import Event, Store
+from .store.events import Event
+from .store.store import Store
 
 
 class FolderHook(CycleHook):
@@ -38,8 +39,11 @@ class FolderHook(CycleHook):
     def clean_rest(self) -> None:
         """Remove folders of ended lives of jobs that an earlier service did not clean up."""
         work = str(work_folder(self._settings.state_dir))
-        for job in self._store.jobs.values():
+        left = {path.name.rpartition("-")[0] for path in Path(work).glob("*-*")}
+        for job_id in sorted(left):
+            if (job := self._store.find(job_id)) is None or job.package is None:
+                continue
             for life in range(job.life + job.retired):
                 ended = replace(job, life=life)
-                if job.package is not None and Path(work, ended.folder).exists():
+                if Path(work, ended.folder).exists():
                     self.retired(ended)

@@ -16,12 +16,14 @@ from ..estimators import learned_file
 from ..estimators.foretold import Foretold
 from ..estimators.job_history import EndedJob, SubmittedJob
 from .hooks import Change, CycleHook, RoundDone
-from .record import JobRecord
+from .jobs.record import JobRecord
 from .services.catalogue import make_services
 from .services.contract import NO_ADVICE, Advice
 from .services.counting import counts_of
 from .services.host import ServiceHost
-from .store import Store
+from .store.store import Store
+
+MOST_ENDED = 200_000  # jobs of the store that services are told of after a restart, the newest
 
 
 class FitBeside:
@@ -58,7 +60,7 @@ class FitBeside:
 class Foresight(CycleHook):
     """Runs the services of the settings over the jobs of a store.
 
-    After a restart they see all jobs of the store anew, in order of time. Models come from their files; one that
+    After a restart they see the jobs of the store anew, in order of time. Models come from their files; one that
     is torn or of other options is fitted anew, and `failed` is told.
 
     Args:
@@ -149,11 +151,17 @@ class Foresight(CycleHook):
             thread.join(timeout_s)
 
     def _begin(self) -> None:
-        """Tell services of all jobs of the store; nobody asks how long those take that have their forecast."""
-        for job in self._store.jobs.values():
-            self._submit(job)
-            if not job.active:
-                self._ended.extend(_ended(job, self._store))
+        """Tell services of the jobs that have ended."""
+        for ended in self._store.ended_jobs(MOST_ENDED):
+            job = SubmittedJob(
+                ended.id, ended.owner, ended.name, ended.pool, ended.gpus, ended.cpus, ended.submitted_s
+            )
+            self._submitted.add(job.id)
+            self._host.submitted(job, asked=False)
+            if ended.served_s > 0:
+                self._ended.append(EndedJob(job, max(ended.finished_s, ended.submitted_s), ended.served_s))
+            else:
+                self._ended.append(ended.id)
 
     def _submit(self, job: JobRecord) -> None:
         self._submitted.add(job.id)

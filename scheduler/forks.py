@@ -17,9 +17,9 @@ from ..core.settings import Settings
 from ..estimators.measurements import Measurements
 from .changed_files import fit
 from .checkpoints import CheckpointFiles, CheckpointFilesError, chosen
+from .jobs.record import JobRecord, Origin
 from .reactions import Reaction, end
-from .record import JobRecord, Origin
-from .store import Store
+from .store.store import Store
 from .verbs import Verb
 
 

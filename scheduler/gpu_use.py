@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ..core.usage import IDLE_BELOW, UsageOn, idle_gpu_minutes, is_notably_idle
 from ..executor.protocol.job_events import Used
-from .record import JobRecord
+from .jobs.record import JobRecord
 
 
 def with_usage(job: JobRecord, used: Used | None, now: float) -> tuple[JobRecord, str]:

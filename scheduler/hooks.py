@@ -16,8 +16,10 @@ from ..core.events import EventKind
 from ..core.slot import Slot
 from ..executor.protocol.job_events import ExecutorEvent, Reported, Running
 from ..policies.contract.round import Plan, Round
-from .record import JobRecord
-from .store import Event, Store, UsageInterval
+from .jobs.record import JobRecord
+from .store.events import Event
+from .store.intervals import UsageInterval
+from .store.store import Store
 
 log = logging.getLogger(__name__)
 

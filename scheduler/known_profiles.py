@@ -7,8 +7,8 @@ from dataclasses import replace
 from ..estimators.measurements import Measurements
 from . import profile_reuse
 from .hooks import Change, CycleHook
-from .record import JobRecord
-from .store import Store
+from .jobs.record import JobRecord
+from .store.store import Store
 
 MOST_KEPT = 1024  # entries in memory; the store has all
 

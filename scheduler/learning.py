@@ -17,10 +17,13 @@ from ..estimators.relearning import Comparison, Fitted, relearn
 from .clock import Clock
 from .expectations import NO_USER
 from .hooks import Change, CycleHook, RoundDone
-from .record import JobRecord
-from .store import Event, Store
+from .jobs.record import JobRecord
+from .store.ended import Ended
+from .store.events import Event
+from .store.store import Store
 
 LEARN_EVERY_S = 60.0  # at least between two fits
+MOST_RUNS, LOOKED_AT = 20_000, 1_000  # the newest runs that are learned from, and that are looked at after a start
 
 
 class LearningHook(CycleHook, Generic[LearnedT]):
@@ -47,7 +50,7 @@ class LearningHook(CycleHook, Generic[LearnedT]):
         self._path = folder / f"{learner.name}.json"
         self._thread: threading.Thread | None = None
         self._fitted_s: float | None = None  # monotonic; None before the first fit of this process
-        self._news = any(ended_well(job) for job in store.jobs.values())
+        self._news = any(_teaches(job) for job in store.ended_jobs(LOOKED_AT))
         self._in_use = Fitted(nothing)
         try:
             document, until_s = learned_file.read(self._path, learner.name)
@@ -85,7 +88,8 @@ class LearningHook(CycleHook, Generic[LearnedT]):
     def _fit(self, now: float) -> None:
         name = self._learner.name
         try:
-            history = [ended_run(job, self._store) for job in self._store.jobs.values() if ended_well(job)]
+            ended = self._store.ended_jobs(MOST_RUNS)
+            history = [ended_run(job) for job in ended if _teaches(job)]
             found = relearn(self._learner, self._in_use, history, now)
             if found.fitted is not self._in_use:
                 learned_file.write(self._path, name, found.fitted.model.to_json(), found.fitted.until_s)
@@ -107,10 +111,10 @@ def ended_well(job: JobRecord) -> bool:
     return job.phase is Phase.SUCCEEDED and bool(job.script_key) and job.state.finished_s is not None
 
 
-def ended_run(job: JobRecord, store: Store) -> EndedRun:
+def _teaches(job: Ended) -> bool:
+    return job.phase is Phase.SUCCEEDED and bool(job.script_key)
+
+
+def ended_run(job: Ended) -> EndedRun:
     """Return what learners see of an ended job."""
-    ended_s = job.state.finished_s or 0.0
-    samples = float(job.report.get("progress_samples", 0.0))
-    return EndedRun(
-        NO_USER, job.script_key, ended_s, store.held_time(job.id).served_s(0.0, ended_s), samples or None
-    )
+    return EndedRun(NO_USER, job.script_key, job.finished_s, job.served_s, job.samples)

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from ..core.events import EventKind
 from .power.machine import Machine
-from .store import Event, Store
+from .store.events import Event
+from .store.store import Store
 
 
 class MachineTable:

@@ -9,7 +9,7 @@ from ..estimators.goodput import JobModel
 from ..estimators.guessed_types import with_guesses
 from ..estimators.measurements import Measurements
 from .executors import gpus_per_replica
-from .record import JobRecord
+from .jobs.record import JobRecord
 
 Failed = Callable[[str, Exception], None]  # told of a job's id and why no model fits its measurements
 _Known = tuple[Measurements, tuple[str, ...], JobModel | None]  # what a model was made of, and the model

@@ -24,7 +24,7 @@ from .power.reactions import Answer, Do
 from .power.rules import Seen
 from .powered_nodes import PoweredNodes, seen_of
 from .services.contract import Advice
-from .store import Store
+from .store.store import Store
 
 EMULATED_MACHINES = "coadapt.deploy.emulated_power"  # the program that ends and starts emulated nodes
 

@@ -39,12 +39,12 @@ from ..policies.contract.round import Plan
 from ..policies.warm_up import COMPILING
 from .habits import habits_of
 from .hooks import RoundDone
+from .jobs.record import JobRecord, ProfileRun, Refusals
 from .nodes import NodesSnapshot
-from .record import JobRecord, ProfileRun, Refusals
 from .sleeping_nodes import waited_for, why_it_waits
 from .snapshot import runs_somewhere, waiting_reason
 from .status import ends_s, status_of
-from .store import Event
+from .store.events import Event
 from .targets import progress
 
 
@@ -130,6 +130,9 @@ def _fraction(job: JobRecord) -> float:
 
 
 def _reason(job: JobRecord, cluster: Cluster | None = None, asleep: Sequence[SleepingNode] = ()) -> str:
+    if job.quarantine and job.active:
+        kept = ", it keeps its GPUs" if job.target else ""
+        return f"quarantined{kept}, and `coadapt requeue {job.id}` lets it take part again: {job.quarantine}"
     if job.paused:
         return "paused by the user"
     if job.origin is not None and not job.origin.copied and job.active:
@@ -336,7 +339,8 @@ def explain(
     compiling: whether the first round waits for its kernels.
     asleep: nodes that are powered off. The policy knows nothing of them.
     """
-    outside = not job.active or job.paused or last is None or all(view.id != job.id for view in last.round.jobs)
+    held_back = job.paused or bool(job.quarantine)
+    outside = not job.active or held_back or last is None or all(v.id != job.id for v in last.round.jobs)
     sleeps = cluster is not None and _waited_for(job, cluster, asleep)
     if last is None or outside or sleeps or (not job.target and _slept_then(job, last)):
         return explanation_outside_round(job, cluster, compiling=compiling, asleep=asleep)
@@ -411,9 +415,10 @@ def wait_reason(
     """
     if not job.active or job.target:
         return None
-    if not job.paused and cluster is not None and _waited_for(job, cluster, asleep):
+    held_back = job.paused or bool(job.quarantine)
+    if not held_back and cluster is not None and _waited_for(job, cluster, asleep):
         return WaitReason.NODE_ASLEEP
-    told = last is not None and not job.paused and not _slept_then(job, last)
+    told = last is not None and not held_back and not _slept_then(job, last)
     said = last.wait_reasons.get(job.id) if last is not None and told else None
     return said or _why_outside(job, cluster, compiling, asleep)
 
@@ -421,6 +426,8 @@ def wait_reason(
 def _why_outside(
     job: JobRecord, cluster: Cluster | None, compiling: bool, asleep: Sequence[SleepingNode] = ()
 ) -> WaitReason:
+    if job.quarantine:
+        return WaitReason.QUARANTINED
     if job.paused:
         return WaitReason.PAUSED
     if cluster is not None and _waited_for(job, cluster, asleep):

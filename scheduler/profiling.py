@@ -14,12 +14,12 @@ from ..core.slot import Slot
 from . import profile_reuse
 from .commands import Command, EndProfile, RestartExecutor
 from .habits import fits_nowhere
-from .job_lifecycle import advance
+from .jobs.lifecycle import advance
+from .jobs.record import JobRecord, ProfileRun
 from .presenters import why_not_measured
 from .reactions import Reaction, end, give_up_profile
-from .record import JobRecord, ProfileRun
 from .snapshot import allowed_types
-from .store import Event
+from .store.events import Event
 from .unmeasured_types import with_new_types
 
 MOST_ASKED = 3  # times that a run is asked to leave again before what trains beside it is interrupted

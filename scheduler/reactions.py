@@ -35,10 +35,10 @@ from ..executor.reconciling.failures import NO_OTHER_END, POLICY, SAME_TWICE, fa
 from . import profile_reuse
 from .commands import Command, EndProfile, RestartExecutor
 from .gpu_use import with_usage
-from .job_lifecycle import advance
-from .record import JobRecord, ProfileRun, Stopped
+from .jobs.lifecycle import advance
+from .jobs.record import JobRecord, ProfileRun, Stopped
 from .status import with_point
-from .store import Event
+from .store.events import Event
 from .targets import ending, missing
 
 MOST_PENDING = 8  # remembered commands of a job that is redirected again and again

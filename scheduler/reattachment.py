@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from ..executor.executor_job import ExecutorStatus
 from .backends import ExecutorBackend
+from .jobs.record import JobRecord
 from .reactions import lose_everything, restart_unnamed
-from .record import JobRecord
 from .records import Records
 
 

@@ -10,8 +10,8 @@ from ..core.json_numbers import all_finite, dumps
 from ..estimators.bootstrap import with_bootstrap
 from ..estimators.goodput import JobModel, best_batch
 from ..estimators.measurements import EVERY_TYPE
-from .record import JobRecord
-from .store import UsageInterval
+from .jobs.record import JobRecord
+from .store.intervals import UsageInterval
 
 
 def trace_lines(jobs: Iterable[JobRecord], intervals: Iterable[UsageInterval], restart_cost_s: float) -> list[str]:

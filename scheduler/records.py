@@ -11,9 +11,9 @@ from ..executor.protocol.job_events import ExecutorEvent
 from .backends import ExecutorBackend
 from .commands import Command, EndProfile, LeaveGpus
 from .hooks import Change, Hooks
+from .jobs.record import JobRecord
 from .reactions import Reaction
-from .record import JobRecord
-from .store import Store
+from .store.store import Store
 from .upkeep import due_s, is_news
 
 

@@ -7,7 +7,6 @@ between. The actor may be killed at any moment. It starts again from the store a
 from __future__ import annotations
 
 import logging
-import sqlite3
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -36,15 +35,17 @@ from .cycle import SchedulingCycle
 from .executors import Executors
 from .folders import FolderHook
 from .forks import Forks, check_resumed, origin_of, would_fork
+from .jobs.record import ChangedFile, JobRecord
 from .kernels import load_kernels
 from .machines import Machines
 from .nodes import NodesSnapshot, NodeView
 from .outputs import Outputs
 from .packages import PackageStore
 from .powering import Powering
-from .record import ChangedFile, JobRecord
 from .recording import trace_lines
-from .store import Event, Store
+from .store.events import Event
+from .store.failures import StoreError
+from .store.store import Store
 from .verbs import VERBS, resume_changed
 
 log = logging.getLogger(__name__)
@@ -151,7 +152,7 @@ class SchedulerService:
 
     def list(self) -> Sequence[dict[str, Any]]:
         """Return a `core.schemas.JobRow` of every job, in submission order."""
-        nodes, jobs = self._nodes.snapshot, self._store.jobs.values()
+        nodes, jobs = self._nodes.snapshot, self._store.every()
         cluster = _cluster(nodes)
         return [dict(presenters.job_row(job, self._waits(job, nodes), cluster, nodes.asleep)) for job in jobs]
 
@@ -269,9 +270,7 @@ class SchedulerService:
 
     def trace(self) -> Sequence[str]:
         """Return the trace of all jobs, as `recording.trace_lines` does."""
-        return tuple(
-            trace_lines(self._store.jobs.values(), self._store.intervals(), self._settings.restart_cost_s)
-        )
+        return tuple(trace_lines(self._store.every(), self._store.intervals(), self._settings.restart_cost_s))
 
     def settings(self) -> dict[str, Any]:
         return self._settings.model_dump()
@@ -368,7 +367,7 @@ class SchedulerService:
         except Exception as error:
             log.exception("cycle")
             text = f"{type(error).__name__}: {error}"
-            with suppress(sqlite3.Error):  # the disk may be full; the loop goes on, and Python's log has it
+            with suppress(StoreError):  # the disk may be full; the loop goes on, and Python's log has it
                 self._store.log(Event(EventKind.ERROR, self._clock.wall_s(), None, {"text": text}))
             return False
 

@@ -23,10 +23,10 @@ from ..estimators.goodput import JobModel
 from ..estimators.run_lengths import RunLengths
 from ..policies.contract.round import JobView, Round
 from .expectations import NO_LENGTHS, expectations
+from .jobs.record import JobRecord, ProfileRun, placement_of
 from .profile_work import ProfileWork
-from .record import JobRecord, ProfileRun, placement_of
 from .sleeping_nodes import waited_for, why_it_waits
-from .store import Store
+from .store.store import Store
 
 START_S = 900.0  # longest that processes may rightly take to start
 # A profile run takes less than 20 GPU-seconds on average (Sia, section 3.3.2), and some to start. So it is among
@@ -157,6 +157,32 @@ def _profile_view(work: ProfileWork, job: JobRecord, run: ProfileRun, now: float
     )
 
 
+def _kept_view(job: JobRecord, cluster: Cluster, now: float) -> JobView | None:
+    """Return a job in quarantine as one that stays where it is; None: it has nothing there."""
+    placement = job.placement
+    if placement is None or any(share.node_id not in cluster.by_id for share in placement.shares):
+        return None
+    gpus, gpu_type = placement.gpus, placement.gpu_type
+    resources = job.spec.resources.model_copy(
+        update={
+            "gpu_types": [gpu_type],
+            "min_gpus": gpus,
+            "max_gpus": gpus,
+            "gpus": None,
+            "gpus_per_replica": gpus // len(job.target),
+        }
+    )
+    training = job.spec.training.model_copy(update={"adaptivity": Adaptivity.STRONG_SCALING})
+    kept = {"resources": resources, "training": training, "preemptible": False, "reservation": None}
+    return JobView(
+        id=job.id,
+        spec=job.spec.model_copy(update=kept),
+        placement=placement,
+        age_s=now - job.state.submitted_s,
+        submitted_s=job.state.submitted_s,
+    )
+
+
 def _of_use(model: JobModel | None, job: JobRecord, cluster: Cluster) -> JobModel | None:
     """Return the model, but None where a job that is not measured first knows none of the types it may use.
 
@@ -224,6 +250,8 @@ def take_snapshot(
     now: float,
     lengths: RunLengths = NO_LENGTHS,
     asleep: Sequence[SleepingNode] = (),
+    *,
+    set_aside: Iterable[JobRecord] = (),
 ) -> Snapshot:
     """Return everything that wants GPUs now, in submission order.
 
@@ -231,6 +259,7 @@ def take_snapshot(
 
     Args:
         lengths: of earlier runs.
+        set_aside: jobs in quarantine. They keep the GPUs that they have, and get no others.
     """
     profiles = profile_views(jobs, cluster, settings.profile_share, now)
     views = list(profiles.values())
@@ -247,6 +276,7 @@ def take_snapshot(
         for job in (jobs if asleep else ())
         if not job.occupied and not runs_somewhere(job.spec, cluster) and waited_for(job.spec, cluster, asleep)
     ]
+    views += [view for job in set_aside if (view := _kept_view(job, cluster, now)) is not None]
     views.sort(key=lambda view: (view.submitted_s, view.id))
     nodes = tuple(one.node for one in asleep)
     round = Round(now=now, length=settings.round_interval_s, cluster=cluster, jobs=views, asleep=nodes)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 from ..core.job import Phase
-from .record import JobRecord, Stopped
+from .jobs.record import JobRecord, Stopped
 
 POINTS = 30  # points of a job's progress that are remembered
 SPACING_S = 10.0  # least time between two of them
@@ -22,6 +22,7 @@ class Status(StrEnum):
     LEAVING = "leaving"  # it saves and gives up its GPUs
     EVICTED = "evicted"  # it has trained, and other jobs have its GPUs
     PAUSED = "paused"  # its user holds it
+    QUARANTINED = "quarantined"  # something is wrong with it; it keeps what it has
     SUCCEEDED = "succeeded"
     FAILED = "failed"
     CANCELLED = "cancelled"
@@ -30,6 +31,8 @@ class Status(StrEnum):
 def status_of(job: JobRecord) -> Status:
     if not job.active:
         return Status(job.phase.value)
+    if job.quarantine:
+        return Status.QUARANTINED
     if job.paused:
         return Status.LEAVING if job.occupied else Status.PAUSED
     if job.phase is Phase.PROFILING:

@@ -13,10 +13,10 @@ from ..core.resources import Resources
 from ..core.slot import Slot
 from ..policies.contract.round import Plan
 from ..policies.placing.devices import name_devices
+from .jobs.record import JobRecord, ProfileRun
 from .launcher import Assign, ForceOut, Holding, less_given_up, same_amounts, slots_of, step
 from .nodes import NodesSnapshot
 from .profile_work import ProfileWork
-from .record import JobRecord, ProfileRun
 from .snapshot import MEASURED_IN, START_S, TRAINED_IN, Snapshot, waits_for_other_types
 
 SAVE_S = 120.0  # time to leave slots beyond a job's longest step; START_S more if it moves
@@ -138,7 +138,7 @@ def actions(
             runs += [(job, run) for run in job.profiles if run.slot is not None]
         if not (job.active or job.held):
             continue
-        kept = job.paused or job.phase not in TRAINED_IN or wanted is None
+        kept = job.paused or job.quarantine or job.phase not in TRAINED_IN or wanted is None
         slots = job.target if kept else planned.get(job.id, ())
         if job.target == job.held and (slots is job.target or same_amounts(slots, job.target)):
             settled.append(job.held)

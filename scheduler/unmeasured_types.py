@@ -7,7 +7,7 @@ from dataclasses import replace
 from ..core.cluster import Cluster
 from ..core.job import Phase
 from . import profile_reuse
-from .record import JobRecord, ProfileRun
+from .jobs.record import JobRecord, ProfileRun
 from .snapshot import allowed_types
 
 

@@ -10,11 +10,11 @@ from ..core.job import Phase
 from ..core.settings import Settings
 from .admission import admit
 from .forks import waits_for_copy
+from .jobs.record import JobRecord
 from .nodes import NodesSnapshot
 from .profile_reuse import measured_types
 from .profiling import finish_profiling, give_up_late, measure_on_new_types, measure_on_present_types, skip_known
 from .reactions import Reaction, lose_slots
-from .record import JobRecord
 
 Step = Callable[[JobRecord], Reaction]
 WithKnown = Callable[[JobRecord], JobRecord]

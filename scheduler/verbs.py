@@ -14,11 +14,11 @@ from ..core.errors import JobStateError
 from ..core.events import EventKind
 from ..core.job import Phase
 from .commands import Command, EndProfile, LeaveGpus
-from .job_lifecycle import advance
+from .jobs.lifecycle import advance
+from .jobs.record import ChangedFile, JobRecord, ProfileRun, Stopped
 from .reactions import Reaction, claim, end, gpus_of
-from .record import ChangedFile, JobRecord, ProfileRun, Stopped
 from .status import status_of
-from .store import Event
+from .store.events import Event
 
 Verb = Callable[[JobRecord, float], Reaction]
 
@@ -27,6 +27,7 @@ def pause(job: JobRecord, now: float) -> Reaction:
     """Hold a job: it saves and leaves its GPUs, and no round gives it any until it is resumed."""
     if not job.active:
         raise JobStateError(f"{job.id} has {_ended(job)}, so there is nothing to pause")
+    _check_takes_part(job, "paused")
     if job.paused:
         return Reaction(job)
     _check_may_start_again(job, "paused")
@@ -39,6 +40,7 @@ def pause(job: JobRecord, now: float) -> Reaction:
 
 def resume(job: JobRecord, now: float) -> Reaction:
     """Let a paused job take part again, or a failed or cancelled one go on from its last checkpoint."""
+    _check_takes_part(job, "resumed")
     if job.paused:
         text = "resumed by the user"
         return Reaction(replace(job, paused=False), (_event(job, EventKind.RESUME, now, text),), round=True)
@@ -87,6 +89,10 @@ def requeue(job: JobRecord, now: float) -> Reaction:
     """Have a job give up its GPUs and wait again, or have one that has ended run again."""
     if not job.active:
         return _again(job, EventKind.REQUEUE, "requeued by the user", now)
+    if job.quarantine:
+        text = "requeued by the user: it takes part in rounds again"
+        event = _event(job, EventKind.REQUEUE, now, text)
+        return Reaction(replace(job, quarantine=""), (event,), round=True)
     if job.paused:
         raise JobStateError(f"{job.id} is paused; `coadapt resume {job.id}` lets it take part again")
     _check_may_start_again(job, "requeued")
@@ -98,6 +104,15 @@ def requeue(job: JobRecord, now: float) -> Reaction:
 
 
 VERBS: dict[str, Verb] = {verb.__name__: verb for verb in (pause, resume, requeue)}
+
+
+def _check_takes_part(job: JobRecord, done: str) -> None:
+    """Raise JobStateError for a job in quarantine."""
+    if job.quarantine:
+        raise JobStateError(
+            f"{job.id} is in quarantine ({job.quarantine}), so it cannot be {done}; "
+            f"`coadapt requeue {job.id}` lets it take part again"
+        )
 
 
 def _check_may_start_again(job: JobRecord, done: str) -> None:

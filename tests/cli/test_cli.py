@@ -24,8 +24,8 @@ from coadapt.core.errors import JobStateError
 from coadapt.core.job import JobSpec, JobState, Phase
 from coadapt.core.slot import Slot
 from coadapt.deploy.start_service import SettingsError
+from coadapt.scheduler.jobs.record import JobRecord, ProfileRun, Refusals
 from coadapt.scheduler.presenters import job_details, node_row
-from coadapt.scheduler.record import JobRecord, ProfileRun, Refusals
 from ray.exceptions import RayTaskError
 from rich.console import Console
 

@@ -11,9 +11,10 @@ from coadapt.core.events import EventKind
 from coadapt.core.job import JobState, Phase
 from coadapt.core.json_numbers import all_finite, dumps, restored, shown
 from coadapt.core.schemas import JobDetails
+from coadapt.scheduler.jobs.record import JobRecord
 from coadapt.scheduler.presenters import job_details, job_row
-from coadapt.scheduler.record import JobRecord
-from coadapt.scheduler.store import Event, Store
+from coadapt.scheduler.store.events import Event
+from coadapt.scheduler.store.store import Store
 
 from tests.support.records import A, reported, running
 

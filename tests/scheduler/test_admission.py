@@ -7,8 +7,8 @@ from dataclasses import replace
 from coadapt.core.cluster import Cluster, Node
 from coadapt.core.job import Phase, ResourceRequest
 from coadapt.scheduler.admission import admit
+from coadapt.scheduler.jobs.record import JobRecord
 from coadapt.scheduler.reactions import Reaction
-from coadapt.scheduler.record import JobRecord
 
 from tests.support.records import CLUSTER, SPEC, job, measured, said
 

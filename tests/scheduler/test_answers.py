@@ -43,7 +43,7 @@ def test_answers_are_as_the_schema_says(policy: str, tmp_path: Path) -> None:
     made = make_policy(policy)
     world = World(tmp_path, "1x t4:4", planner=made)
     world.play(DAY)
-    jobs, last, nodes = list(world.store.jobs.values()), world.cycle.last_round, world.nodes.snapshot
+    jobs, last, nodes = list(world.store.every()), world.cycle.last_round, world.nodes.snapshot
     assert last is not None
     waits = {job.id: wait_reason(job, last, nodes.cluster) for job in jobs}
     assert any(waits.values())

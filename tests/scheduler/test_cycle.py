@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-import sqlite3
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
@@ -795,21 +794,6 @@ def test_gpu_time_is_kept_by_job_and_type(tmp_path: Path) -> None:
     world.play("submit a\ngo\nafter 10\nmeasured a t4\nwish a t4-000:2\ngo\nruns a\nafter 100\nfinish a")
     spans = [(i.phase, i.gpus, round(i.end_s - i.start_s)) for i in world.store.intervals() if i.end_s is not None]
     assert spans == [("profiling", 1, 13), ("running", 2, 100)]
-
-
-def test_a_record_that_cannot_be_read_ends_no_rounds_and_its_executor_is_ended(tmp_path: Path) -> None:
-    world = World(tmp_path, "1x t4:4")
-    world.play(RUNS + "submit b unprofiled\ngo")
-    world.store.close()
-    with sqlite3.connect(world.settings.store_path) as db:
-        db.execute("update jobs set record='{}' where id=?", (world.ids["a"],))
-    db.close()
-    world.executors.left_over = set(world.ids.values())
-    world.open()
-    world.cycle.reattach()
-    world.play("wish b t4-000:4\ngo\nruns b\n? b running\n? sent retire a | assign b 4xt4")
-    told = [event.data["text"] for event in world.store.events(world.ids["a"]) if event.kind is EventKind.ERROR]
-    assert "its record cannot be read" in told[0]
 
 
 def test_a_policy_that_raises_is_told_in_the_log(tmp_path: Path) -> None:

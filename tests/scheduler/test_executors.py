@@ -16,8 +16,8 @@ from coadapt.executor.executor_job import ExecutorStatus
 from coadapt.executor.reconciling.failures import POLICY
 from coadapt.scheduler import executors as module
 from coadapt.scheduler.executors import Executors, command_job, executor_job, gpus_per_replica
+from coadapt.scheduler.jobs.record import JobRecord
 from coadapt.scheduler.packages import PackageStore
-from coadapt.scheduler.record import JobRecord
 from ray.exceptions import ActorDiedError
 
 from tests.support.records import SPEC, A, B, job

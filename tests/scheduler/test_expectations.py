@@ -13,7 +13,7 @@ from coadapt.estimators.log_normal import LogNormal
 from coadapt.estimators.measurements import Measurements
 from coadapt.estimators.run_lengths import Lengths, RunLengths
 from coadapt.scheduler.expectations import NO_LENGTHS, NO_USER, expectations, work_of
-from coadapt.scheduler.record import JobRecord
+from coadapt.scheduler.jobs.record import JobRecord
 
 from tests.support.records import SPEC, job
 from tests.support.rounds import model

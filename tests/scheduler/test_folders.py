@@ -14,9 +14,9 @@ from coadapt.core.settings import Settings
 from coadapt.executor.files.job_folder import work_folder
 from coadapt.executor.files.site import Site
 from coadapt.scheduler.folders import FolderHook
+from coadapt.scheduler.jobs.record import JobRecord
 from coadapt.scheduler.reactions import end
-from coadapt.scheduler.record import JobRecord
-from coadapt.scheduler.store import Store
+from coadapt.scheduler.store.store import Store
 
 from tests.support.cycles import ManualClock
 from tests.support.records import SPEC

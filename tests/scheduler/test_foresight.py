@@ -17,7 +17,7 @@ from coadapt.scheduler.services.catalogue import make_service
 from coadapt.scheduler.services.contract import NodeKind
 from coadapt.scheduler.services.counting import counts_of
 from coadapt.scheduler.services.durations import Durations
-from coadapt.scheduler.store import UsageInterval
+from coadapt.scheduler.store.intervals import UsageInterval
 
 from tests.support.cycles import World
 
@@ -110,7 +110,9 @@ def write_model(folder: Path) -> Path:
 
 def test_a_model_comes_from_its_file_and_a_torn_one_is_told_and_fitted_anew(tmp_path: Path) -> None:
     path = write_model(tmp_path)
-    assert world_of(tmp_path, durations={}).store.cluster_events() == []
+    world = world_of(tmp_path, durations={})
+    assert world.store.cluster_events() == []
+    world.store.close()
     path.write_text(path.read_text()[:-100])
     world = world_of(tmp_path, durations={})
     (event,) = world.store.cluster_events()

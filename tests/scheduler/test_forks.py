@@ -12,11 +12,11 @@ from coadapt.core.job import JobSpec, Phase
 from coadapt.executor.training.state.checkpoint import CheckpointStore
 from coadapt.scheduler.forks import Forks, origin_of
 from coadapt.scheduler.presenters import job_event, job_row
-from coadapt.scheduler.record import JobRecord
 
 from tests.support.cycles import RUNS, World
 from tests.support.held_work import HeldWork
 from tests.support.records import SPEC
+from tests.support.stored_rows import read_back
 
 
 class Cluster:
@@ -115,7 +115,7 @@ def test_a_fork_is_paused_like_any_job(cluster: Cluster) -> None:
 def test_a_record_of_a_fork_survives_being_written(cluster: Cluster) -> None:
     cluster.fork("b", 100)
     found = cluster.world.job("b")
-    assert JobRecord.from_json(found.to_json()) == found
+    assert read_back(found) == found
 
 
 @pytest.mark.parametrize(
@@ -141,4 +141,4 @@ def test_only_jobs_that_call_prepare_are_forked(
 def test_a_checkpoint_that_is_not_there_is_refused_with_those_that_are(cluster: Cluster) -> None:
     with pytest.raises(JobStateError, match=r"^a-1 has no checkpoint of step 7; it has those of 100, 200$"):
         cluster.fork("b", 7)
-    assert list(cluster.world.store.jobs) == ["a-1"]
+    assert [job.id for job in cluster.world.store.every()] == ["a-1"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from coadapt.core.events import EventKind
@@ -13,12 +14,13 @@ from coadapt.executor.protocol.job_events import Reported, Used
 from coadapt.policies.contract.round import JobView
 from coadapt.scheduler.presenters import job_details, job_row
 from coadapt.scheduler.reactions import end, react
-from coadapt.scheduler.record import JobRecord
 from coadapt.scheduler.snapshot import job_view
-from coadapt.scheduler.store import Store
+from coadapt.scheduler.store.record_rows import record
+from coadapt.scheduler.store.store import Store
 from coadapt.scheduler.upkeep import is_news
 
 from tests.support.records import REPORT, A, B, running, said
+from tests.support.stored_rows import read_back, rows_of
 
 
 def usage(util: float | None, minutes: float, *, idle: bool = False, emulated: bool = False) -> Usage:
@@ -59,7 +61,7 @@ def test_policies_see_how_much_a_job_uses_its_gpus(tmp_path: Path) -> None:
 def test_what_is_told_again_counts_once_also_after_a_restart_of_the_service() -> None:
     event = used(3, t4=usage(0.5, 1))
     job = react(running(A), event, 100.0).job
-    again = react(JobRecord.from_json(job.to_json()), event, 160.0)
+    again = react(read_back(job), event, 160.0)
     assert again.job == job
     restarted = react(job, used(1, executor="y", t4=usage(0.5, 1)), 200.0).job
     assert restarted.usage["t4"].mean.seconds == 120.0, "an executor that was restarted counts from 1 again"
@@ -67,11 +69,12 @@ def test_what_is_told_again_counts_once_also_after_a_restart_of_the_service() ->
 
 def test_a_record_of_an_earlier_version_knows_of_no_use() -> None:
     job = running(A)
-    text = job.to_json()
+    rows = rows_of(job)
+    text = rows.report
     for name in ('"usage":{},', '"usage_told":["",0],', '"told_idle":false,'):
         assert name in text
         text = text.replace(name, "")
-    assert JobRecord.from_json(text) == job
+    assert record(replace(rows, report=text)) == job
     assert job_row(job)["usage"] == {}
     assert job_row(job)["idle_gpu_minutes"] is None
 

@@ -8,8 +8,8 @@ from coadapt.core.reports import Habits, StepRow
 from coadapt.estimators.measurements import Measurements
 from coadapt.executor.protocol.messages import Ready
 from coadapt.scheduler.habits import fits_nowhere
+from coadapt.scheduler.jobs.record import JobRecord
 from coadapt.scheduler.presenters import job_details
-from coadapt.scheduler.record import JobRecord
 
 READY = Ready("net", 32, 1000, 4096, "SGD", False)
 FLOOR = "a replica is given at least {} samples of a batch: its model normalises over them, or fails with fewer"

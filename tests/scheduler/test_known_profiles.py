@@ -10,13 +10,14 @@ from coadapt.core.job import JobSpec, JobState
 from coadapt.core.reports import StepRow
 from coadapt.estimators.measurements import Measurements
 from coadapt.scheduler.hooks import Change
+from coadapt.scheduler.jobs.record import JobRecord
 from coadapt.scheduler.known_profiles import KnownProfiles
 from coadapt.scheduler.models import ModelCache
 from coadapt.scheduler.profile_reuse import kept
-from coadapt.scheduler.record import JobRecord
-from coadapt.scheduler.store import Store
+from coadapt.scheduler.store.store import Store
 
 from tests.support.cycles import measured
+from tests.support.stores import raw
 
 JOB = JobRecord("a-1", 1, JobSpec(name="a", script="t.py"), JobState(submitted_s=0.0), script_key="s")
 NOISY = {"grad_sqr": 1.0, "grad_var": 50.0}
@@ -54,9 +55,9 @@ def test_a_report_that_changes_the_noise_alone_writes_nothing(
     assert known.version == 4, "other jobs may need no run on it any more"
 
 
-def test_what_is_stored_and_cannot_be_read_is_as_if_it_were_unknown(store: Store) -> None:
+def test_what_is_stored_and_cannot_be_read_is_as_if_it_were_unknown(store: Store, tmp_path: Path) -> None:
     store.remember({"s": measured("t4")}, 1.0)
-    store._db.execute("update profiles set measurements='{'")
+    raw(tmp_path / "jobs.sqlite", "update profiles set measurements='{'")
     assert KnownProfiles(store).with_known(JOB) == JOB
 
 

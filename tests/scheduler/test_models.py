@@ -10,9 +10,9 @@ from coadapt.core.job import JobSpec, JobState
 from coadapt.core.reports import JobInfo, StepRow
 from coadapt.estimators.goodput import ConfigurationArrays, goodput_matrix
 from coadapt.estimators.measurements import Measurements
+from coadapt.scheduler.jobs.record import JobRecord
 from coadapt.scheduler.models import ModelCache
 from coadapt.scheduler.profile_reuse import kept
-from coadapt.scheduler.record import JobRecord
 
 TYPES = ("a100", "t4")
 SPEC = JobSpec.model_validate({"name": "a", "script": "t.py", "training": {"max_batch_size": 512}})

@@ -13,7 +13,7 @@ from coadapt.core.settings import Settings
 from coadapt.policies.catalogue import make_policy
 from coadapt.policies.per_pool import PerPool
 from coadapt.scheduler.snapshot import allowed_types, take_snapshot, waiting_reason
-from coadapt.scheduler.store import Store
+from coadapt.scheduler.store.store import Store
 from coadapt.scheduler.unmeasured_types import with_new_types
 
 NODES = Cluster((Node("1", "t4", 2, pool="a"), Node("2", "a100", 4, pool="b"), Node("3", "t4", 4, pool="b")))

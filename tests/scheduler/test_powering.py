@@ -13,7 +13,7 @@ from coadapt.scheduler.power.machine import ASLEEP, FAILED, LEAVING, Machine
 from coadapt.scheduler.power.reactions import Answer, Do
 from coadapt.scheduler.powering import Powering
 from coadapt.scheduler.services.contract import Advice
-from coadapt.scheduler.store import Store
+from coadapt.scheduler.store.store import Store
 
 from tests.support.machines import SETTINGS, NotingHands
 

@@ -23,6 +23,7 @@ from coadapt.policies.catalogue import make_policy
 from coadapt.policies.choosing.lazy import LazyMapping
 from coadapt.policies.contract.round import Plan, Round
 from coadapt.policies.per_pool import PerPool
+from coadapt.scheduler.jobs.record import JobRecord, ProfileRun
 from coadapt.scheduler.nodes import NodesSnapshot
 from coadapt.scheduler.presenters import (
     cluster_view,
@@ -35,8 +36,7 @@ from coadapt.scheduler.presenters import (
     why_not_measured,
 )
 from coadapt.scheduler.reactions import claim, end, react
-from coadapt.scheduler.record import JobRecord, ProfileRun
-from coadapt.scheduler.store import Event
+from coadapt.scheduler.store.events import Event
 
 from tests.support.cycles import World
 from tests.support.records import REPORT, A, B, job, profiling, running
@@ -46,8 +46,7 @@ def rows_of(world: World) -> dict[str, JobRow]:
     """Return the rows of all jobs by name, as the service answers `list`."""
     last, nodes = world.cycle.last_round, world.nodes.snapshot.cluster
     return {
-        row["name"]: row
-        for row in (job_row(j, wait_reason(j, last, nodes), nodes) for j in world.store.jobs.values())
+        row["name"]: row for row in (job_row(j, wait_reason(j, last, nodes), nodes) for j in world.store.every())
     }
 
 

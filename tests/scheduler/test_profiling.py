@@ -10,6 +10,7 @@ from coadapt.core.cluster import Cluster
 from coadapt.core.job import Phase
 from coadapt.core.settings import Settings
 from coadapt.scheduler.commands import EndProfile, RestartExecutor
+from coadapt.scheduler.jobs.record import JobRecord, ProfileRun
 from coadapt.scheduler.profiling import (
     finish_profiling,
     give_up_late,
@@ -18,7 +19,6 @@ from coadapt.scheduler.profiling import (
     skip_known,
 )
 from coadapt.scheduler.reactions import react, start_profile
-from coadapt.scheduler.record import JobRecord, ProfileRun
 
 from tests.support.records import (
     CLUSTER,

@@ -22,6 +22,7 @@ from coadapt.executor.protocol.job_events import (
     Running,
     WorkerLost,
 )
+from coadapt.scheduler.jobs.record import JobRecord, ProfileRun, Stopped
 from coadapt.scheduler.presenters import job_details, job_row
 from coadapt.scheduler.profile_reuse import measured_types
 from coadapt.scheduler.profile_work import ProfileWork
@@ -37,7 +38,6 @@ from coadapt.scheduler.reactions import (
     react,
     start_profile,
 )
-from coadapt.scheduler.record import JobRecord, ProfileRun, Stopped
 from coadapt.scheduler.snapshot import profile_views
 from coadapt.scheduler.unmeasured_types import with_new_types
 
@@ -58,6 +58,7 @@ from tests.support.records import (
     running_and_measured,
     said,
 )
+from tests.support.stored_rows import read_back
 
 
 def fault(found: JobRecord, gpu_type: str, slot: Slot, reason: str = "ValueError: no", line: int = 7) -> Reaction:
@@ -247,7 +248,7 @@ def test_a_metric_says_at_which_epoch_and_sample_it_was_measured_also_after_late
     job = react(job, Reported(later, measured("t4")), 4.0).job
     expected = {"accuracy": {"epoch": 2, "samples": 6000}, "loss": {"epoch": 3, "samples": 7000}}
     assert job_row(job)["measured_at"] == expected
-    done = react(JobRecord.from_json(job.to_json(), job.measurements), JobFinished({"loss": 0.2}), 5.0).job
+    done = react(read_back(job), JobFinished({"loss": 0.2}), 5.0).job
     assert job_row(done)["measured_at"] == expected
 
 
@@ -291,7 +292,7 @@ def test_only_a_job_whose_gpus_go_to_others_is_evicted(why: Stopped, text: str) 
     stopped = claim(running(A), (), 10.0, why).job
     left = react(stopped, Released(stopped.sequence, (A,)), 11.0)
     assert (said(left), counts(left.job)) == ([text], {})
-    assert JobRecord.from_json(left.job.to_json()).stopped is why
+    assert read_back(left.job).stopped is why
 
 
 def test_a_resize_a_recovery_and_a_retry_are_counted_apart() -> None:
@@ -414,7 +415,7 @@ def test_errors_while_measured_and_while_training_are_counted_together() -> None
 def test_a_job_that_ended_by_itself_has_succeeded_and_says_how_far_it_was() -> None:
     reported = react(running(A), Reported(REPORT, None), 3.0).job
     done = react(reported, JobFinished({}, ended_early="epoch 2 of 10"), 4.0).job
-    row = job_row(JobRecord.from_json(done.to_json()))
+    row = job_row(read_back(done))
     assert (row["phase"], row["reason"]) == ("succeeded", "ended by itself after epoch 2 of 10")
     assert row["fraction"] == 0.2
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sqlite3
 from pathlib import Path
 
 import pytest
 
 from tests.support.cycles import RUNS, World
-from tests.support.earlier_records import without_names
+from tests.support.stored_rows import store_earlier
 
 STORIES = {
     "a service that starts again leaves its jobs alone": RUNS
@@ -77,10 +76,7 @@ def test_after_a_restart(story: str, tmp_path: Path) -> None:
 def test_an_executor_whose_workers_have_gpus_without_names_is_restarted(tmp_path: Path) -> None:
     world = World(tmp_path, "1x t4:4")
     world.play(RUNS + "submit b unprofiled\nwish b t4-000:1\ngo\nruns b\n? sent assign b 1xt4")
-    with sqlite3.connect(world.settings.store_path) as db:
-        earlier = without_names(world.job("a").to_json())
-        db.execute("update jobs set record=? where id=?", (earlier, world.ids["a"]))
-    db.close()
+    store_earlier(world.settings.store_path, world.job("a"))
     world.play("reopen a b\n? sent restart a\ngo\n? sent\nrestarted a\ngo\n? sent assign a 2xt4")
     assert [slot.devices for slot in world.job("a").held] == [(0,), (1,)]
     assert [slot.devices for slot in world.job("b").held] == [(2,)]

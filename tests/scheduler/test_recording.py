@@ -13,9 +13,9 @@ from coadapt.estimators.goodput import best_batch
 from coadapt.estimators.measurements import Measurements
 from coadapt.estimators.throughput import step_time_s
 from coadapt.executor.protocol.messages import Ready
-from coadapt.scheduler.record import JobRecord
+from coadapt.scheduler.jobs.record import JobRecord
 from coadapt.scheduler.recording import trace_lines
-from coadapt.scheduler.store import UsageInterval
+from coadapt.scheduler.store.intervals import UsageInterval
 from coadapt.simulator.jobs.recorded_application import application_of
 from coadapt.simulator.traces.readers import read_trace
 from coadapt.simulator.traces.recorded import RecordedProfile

@@ -16,7 +16,7 @@ from coadapt.policies.catalogue import make_policy
 from coadapt.scheduler.clock import SystemClock
 from coadapt.scheduler.forks import Forks
 from coadapt.scheduler.service import SchedulerService
-from coadapt.scheduler.store import Store
+from coadapt.scheduler.store.store import Store
 
 from tests.support.cycles import RUNS, World
 
@@ -73,7 +73,7 @@ def test_a_repeated_fork_makes_no_second_job_even_if_the_checkpoint_is_gone_by_t
     assert service.fork("a-1", None, "key", {}) == "a-2"
     shutil.rmtree(folder)
     assert service.fork("a-1", None, "key", {}) == "a-2"
-    assert list(world.store.jobs) == ["a-1", "a-2"]
+    assert [job.id for job in world.store.every()] == ["a-1", "a-2"]
     with pytest.raises(JobStateError, match=r"^a-1 has no checkpoint yet"):
         service.fork("a-1", None, "another key", {})
 
@@ -121,7 +121,7 @@ def test_what_a_fork_would_do_is_said_and_nothing_is_stored(tmp_path: Path) -> N
     assert (found["steps"], found["refused"]) == (5, [])
     assert found["notes"] == ["script: new.py, and a-1 ran train.py; it has to prepare the same model"]
     assert service.would_fork("a-1", 7, {})["refused"] == ["a-1 has no checkpoint of step 7; it has those of 5"]
-    assert list(world.store.jobs) == ["a-1"]
+    assert [job.id for job in world.store.every()] == ["a-1"]
 
 
 def test_a_file_of_another_model_is_refused_before_anything_is_stored(tmp_path: Path) -> None:
@@ -140,4 +140,4 @@ def test_a_file_of_another_model_is_refused_before_anything_is_stored(tmp_path: 
         service.fork("a-1", None, "key", told)
     with pytest.raises(JobStateError, match=sentence):
         service.resume_changed("a-1", told["spec"], "p2", "s2", "2")
-    assert list(world.store.jobs) == ["a-1"]
+    assert [job.id for job in world.store.every()] == ["a-1"]

@@ -7,9 +7,9 @@ from dataclasses import replace
 from coadapt.core.job import ResourceRequest
 from coadapt.core.settings import Settings
 from coadapt.executor.protocol.job_events import Running
+from coadapt.scheduler.jobs.record import ProfileRun
 from coadapt.scheduler.profile_work import ProfileWork
 from coadapt.scheduler.reactions import claim, react, start_profile
-from coadapt.scheduler.record import ProfileRun
 from coadapt.scheduler.snapshot import expected_restart_s, profile_views, restart_is_under_way
 
 from tests.support.records import CLUSTER, SPEC, A, B, job, profiling, running

@@ -5,10 +5,12 @@ from coadapt.core.job import JobSpec, JobState, Phase
 from coadapt.core.reports import Progress, Report
 from coadapt.core.slot import Slot
 from coadapt.executor.protocol.job_events import Failing, JobFinished, ProfileFinished, Released, Reported, Running
+from coadapt.scheduler.jobs.record import JobRecord, ProfileRun, Stopped
 from coadapt.scheduler.presenters import job_row
 from coadapt.scheduler.reactions import claim, lose_everything, react, start_profile
-from coadapt.scheduler.record import JobRecord, ProfileRun, Stopped
 from coadapt.scheduler.status import POINTS, ends_s, status_of
+
+from tests.support.stored_rows import read_back
 
 A, B = (Slot(node, "l", (0,), "t4", emulated=True) for node in ("n1", "n2"))
 SPEC = JobSpec(name="j", script="t.py")
@@ -24,7 +26,7 @@ def running(*slots: Slot) -> JobRecord:
 
 
 def told(job: JobRecord) -> tuple[str, str]:
-    row = job_row(JobRecord.from_json(job.to_json()))
+    row = job_row(read_back(job))
     return row["status"], row["reason"]
 
 
@@ -77,8 +79,8 @@ def reports(job: JobRecord, *points: tuple[float, float]) -> JobRecord:
         report = Report(
             1, "t4", 1, len(job.group), (), None, None, 8, 8, 0, 0.1, 1.0, Progress(0, 3, fraction, 1, 8, 8.0)
         )
-        job = react(job, Reported(report, ""), now).job
-    return JobRecord.from_json(job.to_json())
+        job = react(job, Reported(report, None), now).job
+    return read_back(job)
 
 
 def test_the_end_follows_from_the_rate_of_the_last_reports() -> None:

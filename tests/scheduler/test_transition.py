@@ -9,10 +9,10 @@ from coadapt.core.job import JobSpec, JobState, Phase
 from coadapt.core.placement import NodeShare, Placement
 from coadapt.core.slot import Slot
 from coadapt.policies.contract.round import JobView, Plan, Round
+from coadapt.scheduler.jobs.record import JobRecord, ProfileRun
 from coadapt.scheduler.launcher import Assign
 from coadapt.scheduler.nodes import NodesSnapshot
 from coadapt.scheduler.profile_work import ProfileWork
-from coadapt.scheduler.record import JobRecord, ProfileRun
 from coadapt.scheduler.snapshot import Snapshot
 from coadapt.scheduler.transition import Wanted, actions, plan_slots
 

@@ -9,9 +9,9 @@ import pytest
 from coadapt.core.job import Phase
 from coadapt.core.settings import Settings
 from coadapt.executor.protocol.job_events import Reported
+from coadapt.scheduler.jobs.record import JobRecord, ProfileRun
 from coadapt.scheduler.nodes import NodesSnapshot
 from coadapt.scheduler.reactions import claim, end, react, start_profile
-from coadapt.scheduler.record import JobRecord, ProfileRun
 from coadapt.scheduler.upkeep import due_s, is_news, retire, steps
 
 from tests.support.cycles import nodes_of

@@ -38,9 +38,9 @@ from coadapt.executor.protocol.job_events import (
 from coadapt.policies.contract.round import Plan, Planner, Round
 from coadapt.scheduler.cycle import CycleResult, SchedulingCycle
 from coadapt.scheduler.hooks import Change, CycleHook, RoundDone
+from coadapt.scheduler.jobs.record import ChangedFile, JobRecord
 from coadapt.scheduler.nodes import NodesSnapshot
-from coadapt.scheduler.record import ChangedFile, JobRecord
-from coadapt.scheduler.store import Store
+from coadapt.scheduler.store.store import Store
 from coadapt.scheduler.verbs import pause, requeue, resume, resume_changed
 
 from tests.support.rounds import cluster

@@ -20,7 +20,7 @@ from coadapt.policies.catalogue import make_policy
 from coadapt.policies.per_pool import PerPool
 from coadapt.scheduler.executors import actor_name
 from coadapt.scheduler.forks import Forks, origin_of
-from coadapt.scheduler.record import JobRecord
+from coadapt.scheduler.jobs.record import JobRecord
 from coadapt.scheduler.verbs import Verb, pause, requeue, resume
 
 from tests.support.cycles import World, measured, nodes_of
@@ -429,7 +429,7 @@ class History:
             if not self.world.store.unretired:
                 break
             self.tick()
-        jobs = self.world.store.jobs.values()
+        jobs = list(self.world.store.every())
         assert len(jobs) == len(self.world.ids)
         assert [f"{job.id} {job.phase}: {job.state.reason}" for job in jobs if not job.retired] == []
         assert [job.id for job in jobs if job.occupied] == []

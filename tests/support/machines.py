@@ -14,7 +14,7 @@ from coadapt.scheduler.power.machine import Machine
 from coadapt.scheduler.power.reactions import Answer, Do
 from coadapt.scheduler.power.rules import Seen
 from coadapt.scheduler.services.contract import Advice
-from coadapt.scheduler.store import Store
+from coadapt.scheduler.store.store import Store
 
 SETTINGS = PowerSettings(adapter="emulated", sleep_limit_s=100, wake_limit_s=200, boot_s=20, tries=2, rest_s=300)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from coadapt.scheduler.power.reactions import Answer, Do
 from coadapt.scheduler.powered_nodes import PoweredNodes, with_power
 from coadapt.scheduler.powering import could_be_off
 from coadapt.scheduler.services.contract import Advice
+from coadapt.scheduler.store.failures import StoreFailure
 
 from tests.support.cycles import World
 from tests.support.machines import SETTINGS, MachineWorld
@@ -201,7 +201,7 @@ def test_a_service_that_was_killed_anywhere_goes_on_from_its_store(tmp_path: Pat
 def test_nothing_is_done_to_a_machine_if_the_change_cannot_be_written(tmp_path: Path) -> None:
     world = MachineWorld(tmp_path, "a100:4")
     world.store.close()
-    with pytest.raises(sqlite3.ProgrammingError):
+    with pytest.raises(StoreFailure, match="the store is closed"):
         world.advise(sleep=["m0"])
     assert (world.hands.asked, world.states()) == ([], "")
     world.open()

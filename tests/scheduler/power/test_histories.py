@@ -21,7 +21,7 @@ from coadapt.scheduler.power.machine import ASLEEP, FAILED, LEAVING, ON, WAKING,
 from coadapt.scheduler.power.reactions import Answer, Do
 from coadapt.scheduler.powered_nodes import with_power
 from coadapt.scheduler.services.contract import Advice
-from coadapt.scheduler.store import Store
+from coadapt.scheduler.store.store import Store
 
 from tests.support.machines import SETTINGS, MachineWorld
 

@@ -5,18 +5,19 @@ from __future__ import annotations
 from dataclasses import replace
 
 from coadapt.core.slot import Slot
+from coadapt.scheduler.jobs.record import JobRecord, ProfileRun
+from coadapt.scheduler.jobs.unnamed_devices import with_names
 from coadapt.scheduler.reactions import claim
-from coadapt.scheduler.record import JobRecord, ProfileRun
-from coadapt.scheduler.unnamed_devices import with_names
+from coadapt.scheduler.store.record_rows import record
 
-from tests.support.earlier_records import without_names
 from tests.support.records import job, running
+from tests.support.stored_rows import rows_of, without_names
 
 
 def earlier(id: str, *slots: Slot, profile: Slot | None = None) -> JobRecord:
     """Return a job that trains on these slots, as it is read from an earlier version's record."""
     runs = (ProfileRun(profile.gpu_type, profile, 1.0),) if profile is not None else ()
-    return JobRecord.from_json(without_names(replace(running(*slots), id=id, profiles=runs).to_json()))
+    return record(without_names(rows_of(replace(running(*slots), id=id, profiles=runs))))
 
 
 def slot(*devices: int, node: str = "n1") -> Slot:
@@ -31,10 +32,10 @@ def test_unnamed_gpus_get_the_lowest_names_that_nobody_has() -> None:
 
 
 def test_gpus_of_a_command_without_an_answer_get_the_names_of_its_slots() -> None:
-    record = claim(job(), (slot(0),), 1.0).job
-    (found,) = with_names([JobRecord.from_json(without_names(record.to_json()))])
+    claimed = claim(job(), (slot(0),), 1.0).job
+    (found,) = with_names([record(without_names(rows_of(claimed)))])
     assert found.target == (slot(0),)
-    assert found.last_grant == ((record.sequence, slot(0)),)
+    assert found.last_grant == ((claimed.sequence, slot(0)),)
 
 
 def test_each_node_counts_for_itself() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from ..core.slot import Slot
+from ...core.slot import Slot
 from .record import JobRecord
 
 

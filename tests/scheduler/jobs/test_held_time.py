@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from coadapt.scheduler.held_time import TRAINING, HeldTime
+from coadapt.scheduler.jobs.held_time import TRAINING, HeldTime
 from hypothesis import given
 from hypothesis import strategies as st
 

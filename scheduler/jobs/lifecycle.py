@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from ..core.job import JobState, Phase
+from ...core.job import JobState, Phase
 
 _ENDS = frozenset({Phase.SUCCEEDED, Phase.FAILED, Phase.CANCELLED})
 NEXT: Mapping[Phase, frozenset[Phase]] = {

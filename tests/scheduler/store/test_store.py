@@ -2,7 +2,6 @@
 
 import os
 import signal
-import sqlite3
 import subprocess
 import sys
 from dataclasses import replace
@@ -14,22 +13,20 @@ from coadapt.core.job import JobSpec, Phase
 from coadapt.core.reports import MeasuredAt, StepRow
 from coadapt.core.slot import Slot
 from coadapt.estimators.measurements import Measurements
-from coadapt.scheduler.job_lifecycle import NEXT, IllegalTransition, advance, check
-from coadapt.scheduler.record import JobRecord, ProfileRun, placement_of
-from coadapt.scheduler.store import Event, Store, StoreError, UsageInterval
-from hypothesis import given
-from hypothesis import strategies as st
+from coadapt.scheduler.jobs.lifecycle import NEXT, IllegalTransition, advance, check
+from coadapt.scheduler.jobs.record import JobRecord, ProfileRun
+from coadapt.scheduler.store.events import Event
+from coadapt.scheduler.store.failures import StoreFailure
+from coadapt.scheduler.store.intervals import UsageInterval
+from coadapt.scheduler.store.store import Store
+from sqlalchemy import Connection
 
-from tests.support.earlier_records import without_names
+from tests.support.stored_rows import store_earlier
+from tests.support.stores import raw
 
 SPEC = JobSpec(name="digits", script="train.py")
 MEASURED = Measurements().with_rows("t4", [StepRow(1, 1, 8, 0, 0.1, 0.0, 5)])
 SLOT = Slot("n1", "l1", (0,), "t4", emulated=True, cpus=0.5)
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return Store(tmp_path / "jobs.sqlite")
 
 
 def submitted(store: Store, key: str = "k") -> JobRecord:
@@ -42,8 +39,8 @@ def to(store: Store, job: JobRecord, *phases: Phase) -> JobRecord:
     return job
 
 
-def test_a_job_survives_closing_and_opening_the_store(tmp_path: Path) -> None:
-    store = Store(tmp_path / "jobs.sqlite")
+def test_a_job_survives_closing_and_opening_the_store(where: Path | str) -> None:
+    store = Store(where)
     job = replace(
         submitted(store),
         sequence=4,
@@ -60,23 +57,23 @@ def test_a_job_survives_closing_and_opening_the_store(tmp_path: Path) -> None:
     )
     store.save(job, Event(EventKind.RUNNING, 101.0, job.id, {"text": "runs"}))
     store.close()
-    again = Store(tmp_path / "jobs.sqlite")
+    again = Store(where)
     assert again.get(job.id) == job
     assert [event.kind for event in again.events(job.id)] == ["submit", "running"]
 
 
-def test_slots_of_one_place_are_kept_each_with_its_own_amounts(tmp_path: Path) -> None:
-    store = Store(tmp_path / "jobs.sqlite")
+def test_slots_of_one_place_are_kept_each_with_its_own_amounts(where: Path | str) -> None:
+    store = Store(where)
     jobs = [submitted(store, key) for key in "ab"]
     for job, cpus in zip(jobs, (1.0, 4.0), strict=True):
         store.save(replace(job, target=(replace(SLOT, cpus=cpus),)))
     store.close()
-    again = Store(tmp_path / "jobs.sqlite")
+    again = Store(where)
     assert [again.get(job.id).target[0].cpus for job in jobs] == [1.0, 4.0]
 
 
-def test_slots_of_an_earlier_version_get_the_lowest_gpus_that_no_other_job_has(tmp_path: Path) -> None:
-    store = Store(tmp_path / "jobs.sqlite")
+def test_slots_of_an_earlier_version_get_the_lowest_gpus_that_no_other_job_has(where: Path | str) -> None:
+    store = Store(where)
     first, second, third = (submitted(store, key) for key in "abc")
     two, pair = tuple(replace(SLOT, devices=(i,)) for i in range(2)), (replace(SLOT, devices=(0, 1)),)
     run = ProfileRun("t4", slot=replace(SLOT, devices=(2,)), started_s=3.0)
@@ -84,10 +81,9 @@ def test_slots_of_an_earlier_version_get_the_lowest_gpus_that_no_other_job_has(t
     store.save(replace(second, target=pair, held=pair, group=pair))
     store.save(replace(third, held=(replace(SLOT, devices=(1,)),)))
     for job in (first, second):
-        earlier = without_names(store.get(job.id).to_json())
-        store._db.execute("update jobs set record=? where id=?", (earlier, job.id))
+        store_earlier(where, store.get(job.id))
     store.close()
-    again = Store(tmp_path / "jobs.sqlite")
+    again = Store(where)
     found = again.get(first.id)
     assert [slot.devices for slot in found.occupied] == [(0,), (2,), (3,)]
     assert found.target == found.group == (found.last_grant[0][1],) == found.held[:1]
@@ -104,17 +100,46 @@ def test_submitting_twice_with_one_key_makes_one_job(store: Store) -> None:
     assert (first.id, other.id) == ("digits-1", "digits-2")
 
 
-def test_a_record_that_cannot_be_read_is_named_and_the_other_jobs_stay(tmp_path: Path) -> None:
-    store = Store(tmp_path / "jobs.sqlite")
+@pytest.mark.parametrize(
+    ("table", "column"), [("job_files", "spec"), ("job_details", "details"), ("measurements", "measured")]
+)
+def test_a_job_that_cannot_be_read_keeps_what_it_has_and_the_others_stay(
+    where: Path | str, table: str, column: str
+) -> None:
+    store = Store(where)
     bad, good = submitted(store, "1"), submitted(store, "2")
-    store._db.execute("update jobs set record='{' where id=?", (bad.id,))
+    store.save(replace(bad, target=(SLOT,), held=(SLOT,), measurements=MEASURED))
     store.close()
-    again = Store(tmp_path / "jobs.sqlite")
-    assert set(again.jobs) == {good.id}
-    assert set(again.unreadable) == {bad.id}
-    with pytest.raises(KeyError, match=f"job {bad.id}: its record cannot be read"):
-        again.submit(SPEC, 1.0, idempotency_key="1")
+    raw(where, f"update {table} set {column}='{{' where job_id=:v0", bad.id)
+    again = Store(where)
+    found = again.get(bad.id)
+    assert found.quarantine.startswith("its record cannot be read: ")
+    assert (found.target, found.held, found.phase) == ((SLOT,), (SLOT,), Phase.SUBMITTED)
+    assert again.get(good.id) == good
+    assert again.submit(SPEC, 1.0, idempotency_key="1") == (found, False)
     assert submitted(again, "3").id == "digits-3"
+    ended = again.save(
+        replace(found, state=advance(found.state, Phase.CANCELLED, 5.0), held=(), target=()), now=5.0
+    )
+    again.close()
+    assert raw(where, f"select {column} from {table} where job_id=:v0", bad.id)[0] == ("{",), "nothing is lost"
+    last = Store(where)
+    assert (last.get(bad.id).phase, last.get(bad.id).held) == (ended.phase, ())
+    last.close()
+
+
+def test_a_job_can_be_read_again_once_its_rows_are_mended(where: Path | str) -> None:
+    store = Store(where)
+    job = submitted(store)
+    spec = raw(where, "select spec from job_files")[0][0]
+    store.close()
+    raw(where, "update job_files set spec='{'")
+    again = Store(where)
+    raw(where, "update job_files set spec=:v0", spec)
+    assert again.get(job.id).quarantine
+    assert again.read_again(job.id) == again.get(job.id) == job
+    assert not again.unreadable
+    again.close()
 
 
 def test_an_unknown_job_is_named(store: Store) -> None:
@@ -170,15 +195,15 @@ def test_time_held_is_summed_over_intervals_and_windows(store: Store) -> None:
     assert store.held_time("j").served_s(90.0, 200.0) == 40.0
 
 
-def test_sums_are_the_same_after_the_store_was_opened_again(tmp_path: Path) -> None:
-    store = Store(tmp_path / "jobs.sqlite")
+def test_sums_are_the_same_after_the_store_was_opened_again(where: Path | str) -> None:
+    store = Store(where)
     store.hold_profile(UsageInterval("j", 90.0, None, "t4", 1, 1))
     store.hold(UsageInterval("j", 100.0, None, "t4", 2, 1))
     store.release("j", 95.0, "profiling", "t4")
     store.hold(UsageInterval("j", 110.0, None, "t4", 4, 1))
     told = store.held_time("j").gpu_s(130.0), store.held_time("j").served_s(105.0, 130.0)
     store.close()
-    again = Store(tmp_path / "jobs.sqlite")
+    again = Store(where)
     assert (
         (again.held_time("j").gpu_s(130.0), again.held_time("j").served_s(105.0, 130.0)) == told == (105.0, 25.0)
     )
@@ -190,8 +215,12 @@ def seen(store: Store, job_id: str) -> tuple[object, ...]:
 
 def fill(store: Store) -> None:
     """Let the disk have no room for another page."""
-    (pages,) = store._db.execute("pragma page_count").fetchone()
-    store._db.execute(f"pragma max_page_count={pages}")
+
+    def limit(connection: Connection) -> None:
+        pages = connection.exec_driver_sql("pragma page_count").scalar()
+        connection.exec_driver_sql(f"pragma max_page_count={pages}")
+
+    store.database.write(limit)
 
 
 def change_and_fail(store: Store, job: JobRecord, what: str) -> None:
@@ -214,31 +243,33 @@ def change_and_fail(store: Store, job: JobRecord, what: str) -> None:
 
 @pytest.mark.parametrize("what", ["begin", "change", "end", "profile", "record"])
 def test_on_a_full_disk_sums_and_records_stay_what_the_file_says(tmp_path: Path, what: str) -> None:
-    store = Store(tmp_path / "jobs.sqlite")
+    where = tmp_path / "jobs.sqlite"
+    store = Store(where)
     job = to(store, submitted(store), Phase.QUEUED, Phase.RUNNING)
     if what != "begin":
         store.hold(UsageInterval(job.id, 120.0, None, "t4", 2, 1, 32))
     before = seen(store, job.id)
     fill(store)
-    with pytest.raises(sqlite3.OperationalError, match="full"):
+    with pytest.raises(StoreFailure, match="the store cannot be written: database or disk is full"):
         change_and_fail(store, job, what)
     assert seen(store, job.id) == before
     assert list(store.unretired) == [job.id]
     store.close()
-    again = Store(tmp_path / "jobs.sqlite")
+    again = Store(where)
     assert seen(again, job.id) == before
     again.release(job.id, 210.0)
     assert again.held_time(job.id).gpu_s(500.0) == (0.0 if what == "begin" else 180.0)
 
 
-def test_a_job_whose_submission_fails_is_not_there_and_can_be_submitted_again(store: Store) -> None:
+def test_a_job_whose_submission_fails_is_not_there_and_can_be_submitted_again(tmp_path: Path) -> None:
+    store = Store(tmp_path / "jobs.sqlite")
     first = submitted(store, "1")
     fill(store)
     large = JobSpec(name="large", script="t.py", env={"WORDS": "x" * 100_000})
-    with pytest.raises(sqlite3.OperationalError, match="full"):
+    with pytest.raises(StoreFailure, match="the store cannot be written: database or disk is full"):
         store.submit(large, 1.0, idempotency_key="2")
-    assert list(store.jobs) == list(store.unretired) == [first.id]
-    store._db.execute("pragma max_page_count=1000000")
+    assert [job.id for job in store.every()] == list(store.unretired) == [first.id]
+    store.database.write(lambda connection: connection.exec_driver_sql("pragma max_page_count=1000000"))
     assert store.submit(large, 1.0, idempotency_key="2")[1]
 
 
@@ -282,53 +313,14 @@ def test_profiles_are_remembered_by_fingerprint(store: Store) -> None:
     assert store.recall("f") == store.recall("g") == MEASURED
 
 
-def test_a_file_that_is_no_store_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "jobs.sqlite"
-    path.write_text("something else, long enough to have no sqlite header at all" * 20)
-    with pytest.raises(StoreError, match="not a job store"):
-        Store(path)
-
-
-def test_a_store_of_another_version_is_refused(tmp_path: Path) -> None:
-    store = Store(tmp_path / "jobs.sqlite")
-    store._db.execute("update meta set value='99' where key='version'")
-    store.close()
-    with pytest.raises(StoreError, match="store version 99"):
-        Store(tmp_path / "jobs.sqlite")
-
-
-slots = st.builds(
-    Slot,
-    st.sampled_from(["n1", "n2", "n3"]),
-    st.just("lease"),
-    st.integers(0, 5).map(lambda replica: (2 * replica, 2 * replica + 1)),
-    st.just("t4"),
-    cpus=st.just(3.0),
-    memory_gib=st.just(8.0),
-)
-
-
-@given(st.sets(slots, max_size=8))
-def test_a_placement_holds_exactly_the_gpus_the_cpus_and_the_memory_of_its_slots(chosen: set[Slot]) -> None:
-    placement = placement_of(tuple(chosen))
-    if not chosen:
-        assert placement is None
-        return
-    assert placement is not None
-    assert placement.nodes == len({slot.node_id for slot in chosen})
-    for share in placement.shares:
-        mine = [slot for slot in chosen if slot.node_id == share.node_id]
-        assert share.devices == tuple(sorted(device for slot in mine for device in slot.devices))
-        assert (share.gpus, share.cpus, share.memory_gib) == (2 * len(mine), 3.0 * len(mine), 8.0 * len(mine))
-
-
 WRITER = """
 import sys
 from dataclasses import replace
 from coadapt.core.events import EventKind
 from coadapt.core.job import JobSpec, Phase
-from coadapt.scheduler.job_lifecycle import advance
-from coadapt.scheduler.store import Event, Store
+from coadapt.scheduler.jobs.lifecycle import advance
+from coadapt.scheduler.store.events import Event
+from coadapt.scheduler.store.store import Store
 
 store = Store(sys.argv[1])
 spec = JobSpec(name="j", script="t.py")
@@ -353,12 +345,13 @@ def test_killing_a_writer_at_any_moment_loses_nothing_it_had_confirmed(tmp_path:
         writer.wait()
         writer.stdout.close()
     store = Store(path)
-    assert set(confirmed) <= set(store.jobs)
+    found = list(store.every())
+    assert set(confirmed) <= {job.id for job in found}
     for job_id in confirmed:
         assert store.get(job_id).phase is Phase.QUEUED
         assert [event.kind for event in store.events(job_id)] == ["submit", "admitted"]
     # Whatever was not confirmed is whole too: submitted, or submitted and queued.
-    assert all(job.phase in (Phase.SUBMITTED, Phase.QUEUED) for job in store.jobs.values())
+    assert all(job.phase in (Phase.SUBMITTED, Phase.QUEUED) for job in found)
 
 
 def test_events_of_the_cluster_are_the_newest_that_are_of_no_job_and_no_plan(store: Store) -> None:

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property, lru_cache
 from typing import Any
 
-from ..core.job import JobSpec, JobState, Phase
-from ..core.json_numbers import dumps, restored
-from ..core.placement import NodeShare, Placement
-from ..core.reports import MeasuredAt
-from ..core.slot import Slot
-from ..core.usage import UsageOn
-from ..estimators.foretold import Foretold
-from ..estimators.measurements import Measurements
+from ...core.job import JobSpec, JobState, Phase
+from ...core.placement import NodeShare, Placement
+from ...core.reports import MeasuredAt
+from ...core.slot import Slot
+from ...core.usage import UsageOn
+from ...estimators.foretold import Foretold
+from ...estimators.measurements import Measurements
 
 
 @dataclass(frozen=True)
@@ -122,6 +120,8 @@ class JobRecord:
     changed: what counts from its next life on; None: nothing else.
     owner: who submitted it; "": not told.
     foretold: how long it takes, as it was foretold at its submission; None: no service foretells.
+    quarantine: why it takes part in no round and keeps what it has; "": it takes part.
+    beyond: what a later version stored of it.
     """
 
     id: str
@@ -173,6 +173,8 @@ class JobRecord:
     changed: ChangedFile | None = None
     owner: str = ""
     foretold: Foretold | None = None
+    quarantine: str = ""
+    beyond: Mapping[str, Any] = field(default_factory=dict)
 
     def begun_again(self) -> JobRecord:
         """Return the job at the beginning of its next life, by its changed file if it has one."""
@@ -242,105 +244,6 @@ class JobRecord:
 
     def profile(self, gpu_type: str) -> ProfileRun | None:
         return next((run for run in self.profiles if run.gpu_type == gpu_type), None)
-
-    def to_json(self) -> str:
-        """Return the record as JSON without its measurements, which the store keeps beside it."""
-        row = {name: getattr(self, name) for name in _WRITTEN}
-        row["spec"] = self.spec.model_dump(mode="json")
-        row["state"] = vars(self.state)
-        row["origin"] = None if self.origin is None else vars(self.origin)
-        row["refusals"] = vars(self.refusals)
-        row["foretold"] = None if self.foretold is None else vars(self.foretold)
-        if self.changed is not None:
-            row["changed"] = {**vars(self.changed), "spec": self.changed.spec.model_dump(mode="json")}
-        for key in ("target", "held", "group"):
-            row[key] = [_slot_row(slot) for slot in row[key]]
-        row["measured_at"] = {name: (at.epoch, at.samples) for name, at in self.measured_at.items()}
-        row["usage"] = {gpu_type: use.to_row() for gpu_type, use in self.usage.items()}
-        row["last_grant"] = [(sequence, _slot_row(slot)) for sequence, slot in row["last_grant"]]
-        row["profiles"] = [
-            {**vars(run), "slot": None if run.slot is None else _slot_row(run.slot)} for run in self.profiles
-        ]
-        return dumps(row)
-
-    @classmethod
-    def from_json(cls, text: str, measurements: Measurements | None = None) -> JobRecord:
-        """Return the record that `to_json` wrote. Raises: ValueError, KeyError or TypeError for any other text."""
-        row = {_RENAMED.get(name, name): value for name, value in json.loads(text).items()}
-        claimed_s = row.pop("claimed_s", None)  # of earlier versions, which knew of one command at a time
-        pending = row.pop("pending_commands", []) if claimed_s is None else [[row["sequence"], claimed_s]]
-        granted = row.pop("last_grant", [(row["sequence"], slot) for slot in row["target"]])
-        state = row.pop("state")
-        profiles = tuple(
-            ProfileRun(**(run | {"slot": _slot(run["slot"]) if run["slot"] and _holds(run) else None}))
-            for run in row.pop("profiles")
-        )
-        return cls(
-            **row
-            | {
-                "spec": JobSpec.model_validate(row["spec"]),
-                "state": JobState(**(state | {"phase": Phase(state["phase"])})),
-                "profiles": profiles,
-                "target": tuple(_slot(slot) for slot in row["target"]),
-                "held": tuple(_slot(slot) for slot in row["held"]),
-                "group": tuple(_slot(slot) for slot in row["group"]),
-                "machines": tuple(row.get("machines", ())),
-                "pending_commands": tuple((sequence, at) for sequence, at in pending),
-                "last_grant": tuple((sequence, _slot(slot)) for sequence, slot in granted),
-                "reached": tuple((at, fraction) for at, fraction in row.get("reached", ())),
-                "report": restored(row["report"]),
-                "metrics": restored(row["metrics"]),
-                "measured_at": {name: MeasuredAt(*at) for name, at in row.get("measured_at", {}).items()},
-                "usage": {t: UsageOn.from_row(use) for t, use in row.get("usage", {}).items()},
-                "usage_told": tuple(row.get("usage_told", ("", 0))),
-                "refusals": _refusals(row.get("refusals", {})),
-                "origin": Origin(**row["origin"]) if row.get("origin") else None,
-                "changed": _changed_file(row["changed"]) if row.get("changed") else None,
-                "foretold": Foretold(**row["foretold"]) if row.get("foretold") else None,
-                "stopped": Stopped(row["stopped"]) if row.get("stopped") else None,
-                "measurements": measurements,
-            }
-        )
-
-
-_RENAMED = {"claims": "pending_commands", "given": "last_grant"}  # fields of records of earlier versions
-_WRITTEN = tuple(one.name for one in fields(JobRecord) if one.name != "measurements")
-
-
-def _refusals(row: Mapping[str, Any]) -> Refusals:
-    return Refusals(**{**row, "told": tuple(row.get("told", ("", 0)))})
-
-
-def _changed_file(row: Mapping[str, Any]) -> ChangedFile:
-    return ChangedFile(**{**row, "spec": JobSpec.model_validate(row["spec"])})
-
-
-def _slot_row(slot: Slot) -> dict[str, Any]:
-    return _row(slot, slot.cpus, slot.memory_gib, slot.share)
-
-
-@lru_cache(maxsize=65_536)
-def _row(slot: Slot, *amounts: float) -> dict[str, Any]:
-    """Return the slot as JSON's own types. It is cached, as records are written more often than slots change.
-
-    Args:
-        amounts: those of the slot, as equal slots may have different ones.
-    """
-    return asdict(slot)
-
-
-def _slot(row: Mapping[str, Any]) -> Slot:
-    """Return the slot of a row. Rows of earlier versions name no GPUs: these get numbers below 0 for now."""
-    if "devices" in row:
-        return Slot(**{**row, "devices": tuple(row["devices"])})
-    first = row["gpus"] * row.get("index", 0)
-    devices = tuple(-1 - first - at for at in range(row["gpus"]))
-    return Slot(devices=devices, **{name: row[name] for name in row if name not in ("gpus", "index")})
-
-
-def _holds(run: dict[str, Any]) -> bool:
-    """Return whether a stored run may still live in its slot. Earlier versions kept slots of runs long over."""
-    return run["ok"] is None or run.get("ended_s") is not None
 
 
 @lru_cache(maxsize=65_536)

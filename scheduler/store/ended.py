@@ -1,0 +1,77 @@
+"""Jobs that have ended, with the few facts that learners and services look at."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, case, func, select
+
+from ...core.job import Phase
+from .intervals import RUNNING
+from .schema import intervals, job_files, job_reports, jobs
+
+ENDED = tuple(phase.value for phase in Phase if phase.is_terminal)
+
+
+@dataclass(frozen=True)
+class Ended:
+    """An ended job. `served_s`: how long it trained. `samples`: how far it came; None: it did not say."""
+
+    id: str
+    name: str
+    owner: str
+    pool: str
+    gpus: int
+    cpus: float
+    phase: Phase
+    submitted_s: float
+    finished_s: float
+    script_key: str
+    served_s: float
+    samples: float | None
+
+
+def newest(connection: Connection, most: int) -> list[Ended]:
+    """Return the newest ended jobs, in submission order."""
+    end_s = case((intervals.c.end_s > jobs.c.finished_s, jobs.c.finished_s), else_=intervals.c.end_s)
+    served = (
+        select(func.coalesce(func.sum(end_s - intervals.c.start_s), 0.0))
+        .where(intervals.c.job_id == jobs.c.id, intervals.c.phase == RUNNING, intervals.c.end_s.is_not(None))
+        .where(intervals.c.start_s < jobs.c.finished_s)
+        .scalar_subquery()
+    )
+    query = (
+        select(jobs, job_files.c.script_key, job_reports.c.report, served.label("served_s"))
+        .join(job_files, (job_files.c.job_id == jobs.c.id) & (job_files.c.file == jobs.c.file))
+        .outerjoin(job_reports, job_reports.c.job_id == jobs.c.id)
+        .where(jobs.c.phase.in_(ENDED), jobs.c.finished_s.is_not(None))
+        .order_by(jobs.c.number.desc())
+        .limit(most)
+    )
+    return [_ended(row) for row in reversed(connection.execute(query).all())]
+
+
+def _ended(row: Any) -> Ended:
+    return Ended(
+        row.id,
+        row.name,
+        row.owner,
+        row.pool,
+        row.asked_gpus,
+        row.asked_cpus,
+        Phase(row.phase),
+        row.submitted_s,
+        row.finished_s,
+        row.script_key,
+        row.served_s,
+        _samples(row.report),
+    )
+
+
+def _samples(report: str | None) -> float | None:
+    try:
+        return float(json.loads(report or "{}")["report"]["progress_samples"]) or None
+    except (ValueError, KeyError, TypeError):
+        return None

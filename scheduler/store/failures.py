@@ -1,0 +1,23 @@
+"""What may go wrong with a store, in one sentence each."""
+
+from __future__ import annotations
+
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+
+
+class StoreError(RuntimeError):
+    """The store cannot be used: a wrong version, held by another service, or no store."""
+
+
+class StoreFailure(StoreError):
+    """The store does not read or write now. Nothing was changed; the same may work later."""
+
+
+class LostStore(StoreError):
+    """Another service has taken the store over. This one must not write to it any more."""
+
+
+def in_words(error: SQLAlchemyError) -> str:
+    """Return what the database says, without the statement."""
+    cause = error.orig if isinstance(error, DBAPIError) and error.orig is not None else error
+    return " ".join(str(cause).split()) or type(cause).__name__

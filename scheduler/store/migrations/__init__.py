@@ -1,0 +1,1 @@
+"""How stores of one version become stores of the next, and of the one before."""

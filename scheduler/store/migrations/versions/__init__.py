@@ -1,0 +1,1 @@
+"""One file per version. A file is never changed once its version was released."""

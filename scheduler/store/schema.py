@@ -1,0 +1,161 @@
+"""The tables of the store, for SQLite and PostgreSQL alike.
+
+What changes often stands apart from what is large: a spec is written once, and a report rewrites neither it nor
+the job's state. Columns that a later version added are left as they are.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    Double,
+    ForeignKey,
+    Index,
+    Integer,
+    MetaData,
+    PrimaryKeyConstraint,
+    Table,
+    Text,
+    UniqueConstraint,
+    null,
+    text,
+)
+
+metadata = MetaData()
+# SQLite counts rows up by itself only in a column of type INTEGER, which has 64 bits there.
+_NUMBER = BigInteger().with_variant(Integer, "sqlite")
+
+
+def _key() -> Column[str]:
+    return Column("job_id", Text, ForeignKey("jobs.id", ondelete="cascade"), nullable=False)
+
+
+# One row of facts for the whole store: the epoch of its writer, and who that is.
+meta = Table("meta", metadata, Column("key", Text, primary_key=True), Column("value", Text, nullable=False))
+
+jobs = Table(
+    "jobs",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("number", _NUMBER, nullable=False, unique=True),
+    Column("idempotency_key", Text, unique=True),
+    Column("name", Text, nullable=False, server_default=""),
+    Column("owner", Text, nullable=False, server_default=""),
+    Column("pool", Text, nullable=False, server_default=""),
+    Column("asked_gpus", Integer, nullable=False, server_default=text("1")),
+    Column("asked_cpus", Double, nullable=False, server_default=text("0")),
+    Column("phase", Text, nullable=False),
+    Column("reason", Text, nullable=False, server_default=""),
+    Column("submitted_s", Double, nullable=False, server_default=text("0")),
+    Column("queued_s", Double),
+    Column("started_s", Double),
+    Column("finished_s", Double),
+    Column("restarts", Integer, nullable=False, server_default=text("0")),
+    Column("resizes", Integer, nullable=False, server_default=text("0")),
+    Column("failures", Integer, nullable=False, server_default=text("0")),
+    Column("recoveries", Integer, nullable=False, server_default=text("0")),
+    Column("evictions", Integer, nullable=False, server_default=text("0")),
+    Column("paused", Boolean, nullable=False, server_default=text("false")),
+    Column("retired", Boolean, nullable=False, server_default=text("false")),
+    Column("quarantine", Text, nullable=False, server_default=""),  # why it takes part in no round
+    Column("life", Integer, nullable=False, server_default=text("0")),
+    Column("file", Integer, nullable=False, server_default=text("0")),  # of `job_files`, which counts now
+    Column("next_file", Integer),  # which counts from its next life on
+    Column("sequence", Integer, nullable=False, server_default=text("0")),
+    Column("profile_sequence", Integer, nullable=False, server_default=text("0")),
+    # JSON lists of slots.
+    Column("target", Text, nullable=False, server_default="[]"),
+    Column("held", Text, nullable=False, server_default="[]"),
+    Column("training", Text, nullable=False, server_default="[]"),
+    Index("jobs_unretired", "number", sqlite_where=text("not retired"), postgresql_where=text("not retired")),
+    Index("jobs_of_owner", "owner", "number"),
+    Index("jobs_finished", "finished_s"),
+)
+
+# What a user wrote; a changed job file is one more row.
+job_files = Table(
+    "job_files",
+    metadata,
+    _key(),
+    Column("file", Integer, nullable=False),
+    Column("spec", Text, nullable=False),
+    Column("package", Text),
+    Column("script_key", Text, nullable=False, server_default=""),
+    PrimaryKeyConstraint("job_id", "file"),
+    Index("job_files_of_package", "package"),
+)
+
+# JSON of all else that is known of a job and changes now and then.
+job_details = Table("job_details", metadata, _key(), Column("details", Text, nullable=False))
+job_details.append_constraint(PrimaryKeyConstraint("job_id"))
+
+# JSON of what its newest report said.
+job_reports = Table("job_reports", metadata, _key(), Column("report", Text, nullable=False))
+job_reports.append_constraint(PrimaryKeyConstraint("job_id"))
+
+# What was measured of a job on a GPU type; the row without one holds what is so on all of them.
+measurements = Table(
+    "measurements",
+    metadata,
+    _key(),
+    Column("gpu_type", Text, nullable=False),
+    Column("measured", Text, nullable=False),
+    PrimaryKeyConstraint("job_id", "gpu_type"),
+)
+
+events = Table(
+    "events",
+    metadata,
+    Column("id", _NUMBER, primary_key=True, autoincrement=True),
+    Column("time_s", Double, nullable=False),
+    Column("job_id", Text),
+    Column("kind", Text, nullable=False),
+    Column("cause", Text, nullable=False, server_default=""),
+    Column("who", Text, nullable=False, server_default=""),
+    Column("data", Text, nullable=False),
+    Index("events_of_job", "job_id", "id"),
+    Index(
+        "events_of_cluster",
+        "id",
+        sqlite_where=text("job_id is null and kind<>'plan'"),
+        postgresql_where=text("job_id is null and kind<>'plan'"),
+    ),
+    sqlite_autoincrement=True,
+)
+
+intervals = Table(
+    "intervals",
+    metadata,
+    Column("id", _NUMBER, primary_key=True, autoincrement=True),
+    Column("job_id", Text, nullable=False),
+    Column("start_s", Double, nullable=False),
+    Column("end_s", Double),
+    Column("gpu_type", Text, nullable=False),
+    Column("gpus", Integer, nullable=False),
+    Column("nodes", Integer, nullable=False),
+    Column("batch_size", Integer),
+    Column("lr", Double),
+    Column("phase", Text, nullable=False),
+    Index("intervals_of_job", "job_id", "id"),
+    Index("intervals_ended", "end_s"),
+    sqlite_autoincrement=True,
+)
+
+# What was measured of earlier jobs of the same model, script or fingerprint, by the user whose they were.
+profiles = Table(
+    "profiles",
+    metadata,
+    Column("owner", Text, nullable=False, server_default=""),
+    Column("fingerprint", Text, nullable=False),
+    Column("time_s", Double, nullable=False),
+    Column("measurements", Text, nullable=False),
+    UniqueConstraint("owner", "fingerprint"),
+)
+
+machines = Table(
+    "machines", metadata, Column("name", Text, primary_key=True), Column("text", Text, nullable=False)
+)
+
+NO_END = intervals.c.end_s.is_(null())
