@@ -46,6 +46,8 @@ def accepted(item: Mapping[str, Any]) -> str:
         "list": "a list",
         "dict": "a mapping",
         "model": "a mapping",
+        "frozen": "a list",
+        "date": "a date such as 2020-12-25",
     }
     return nouns.get(kind.split("_")[0], str(item["msg"]).removeprefix("Input should be "))
 

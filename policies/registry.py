@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
+from ..core.options import options_of
 from .contract.policy import Policy
 from .contract.traits import PolicyTraits
 
@@ -65,14 +66,6 @@ def make_policy(name: str, **options: Any) -> Policy:
     """
     policy = policy_class(name)
     model: type[BaseModel] = policy.Options  # type: ignore[attr-defined]
-    try:
-        made: Policy = policy(model(**options))  # type: ignore[call-arg]  # a class takes its own Options
-    except ValidationError as error:
-        first = error.errors()[0]
-        option = ".".join(str(part) for part in first["loc"]) or "options"
-        if first["type"] == "extra_forbidden":
-            known = ", ".join(field.alias or name for name, field in model.model_fields.items())
-            raise ValueError(f"policy {name}: option {option!r} is unknown; accepted: {known}") from None
-        message = first["msg"].removeprefix("Value error, ")
-        raise ValueError(f"policy {name}: {option}: {first['input']!r} is not accepted: {message}") from None
+    chosen = options_of(model, f"policy {name}", options)
+    made: Policy = policy(chosen)  # type: ignore[call-arg]  # a class takes its own Options
     return made

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
+from ...core.options import options_of
 from .contract import Service
 
 ServiceClass = TypeVar("ServiceClass", bound=type[Service])
@@ -49,16 +50,7 @@ def make_service(name: str, options: Mapping[str, Any]) -> Service:
     service = _SERVICES.get(name)
     if service is None:
         raise ValueError(f"service: {name!r} is unknown; accepted: {', '.join(service_names())}")
-    try:
-        chosen = service.Options(**options)
-    except ValidationError as error:
-        first = error.errors()[0]
-        option = ".".join(str(part) for part in first["loc"]) or "options"
-        if first["type"] == "extra_forbidden":
-            known = ", ".join(service.Options.model_fields)
-            raise ValueError(f"service {name}: option {option!r} is unknown; accepted: {known}") from None
-        message = first["msg"].removeprefix("Value error, ")
-        raise ValueError(f"service {name}: {option}: {first['input']!r} is not accepted: {message}") from None
+    chosen = options_of(service.Options, f"service {name}", options)
     return service(chosen)  # type: ignore[call-arg]  # a class takes its own Options
 
 
