@@ -182,7 +182,7 @@ def up(
 
     if (emulate is None) == (address is None):
         raise typer.BadParameter('give either --emulate "1x a100:4, 2x t4:4" or --address auto')
-    options = dict(_policy_option(text) for text in policy_option or ())
+    options = _policy_options(policy_option)
     chosen: dict[str, Any] = {"policy": policy, "policy_options": options}
     chosen |= {"round_interval_s": round_interval, "time_scale": time_scale}
     chosen |= {"checkpoint_root": checkpoints} if checkpoints is not None else {}
@@ -220,15 +220,23 @@ def _power(path: Path, emulated: bool) -> Any:
     return settings
 
 
-def _policy_option(text: str) -> tuple[str, Any]:
-    """Parse `p=-1` into ("p", -1). A value that is not JSON is text. Raise BadParameter without a `=`."""
-    name, separator, value = text.partition("=")
-    if not (name and separator):
-        raise typer.BadParameter(f"--policy-option: {text} is not of the form NAME=VALUE")
-    try:
-        return name, json.loads(value)
-    except ValueError:
-        return name, value
+def _policy_options(texts: Sequence[str] | None) -> dict[str, Any]:
+    """Parse `p=-1` into {"p": -1}. A value that is not JSON is text.
+
+    Raise BadParameter for a text without a `=`, and for an option that is given twice.
+    """
+    found: dict[str, Any] = {}
+    for text in texts or ():
+        name, separator, value = text.partition("=")
+        if not (name and separator):
+            raise typer.BadParameter(f"--policy-option: {text} is not of the form NAME=VALUE")
+        if name in found:
+            raise typer.BadParameter(f"--policy-option: {name} is given twice; each is accepted once")
+        try:
+            found[name] = json.loads(value)
+        except ValueError:
+            found[name] = value
+    return found
 
 
 @app.command()
@@ -827,7 +835,7 @@ def simulate(
     from .services import services_of
 
     names = policy or ["sia"]
-    options = dict(_policy_option(text) for text in policy_option or ())
+    options = _policy_options(policy_option)
     if options and len(names) > 1:
         raise typer.BadParameter("--policy-option goes with one --policy")
     if at is not None and explain is None:

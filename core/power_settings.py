@@ -38,7 +38,7 @@ class PowerSettings(BaseModel):
     idle_watts, asleep_watts: of one machine, for the estimate of what sleeping saves: one number, or one by type.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, strict=True)
 
     adapter: Literal["command", "autoscaler", "emulated"]
     sleep: Words | None = None

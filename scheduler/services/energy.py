@@ -15,7 +15,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
 from ...core.cluster import Node
-from ...estimators.node_demand import NodeDemand, NodeForecast, read
+from ...estimators.node_demand import HORIZONS, NodeDemand, NodeForecast, read
 from ...estimators.node_demand_fit import LEAST_SLOTS, fit
 from ...estimators.node_features import MEMORY, Calendar
 from ...estimators.node_series import SLOT_S, Floats, NodeCounter
@@ -34,6 +34,7 @@ from ...policies.sleeping.machines import Wanted, idle_nodes, pool_of, wanted
 from .contract import NO_ADVICE, Advice, Fact, NodeCounts, NodeKind, Service
 from .registry import register
 
+MOST_AHEAD_S = HORIZONS[-1] * SLOT_S  # as far as it is foreseen: five hours
 # (slots ahead, certainty) by which it is told until when a machine is likely not needed.
 _UNTIL = ((6, 0.9), (18, 0.9), (36, 0.9), (72, 0.9))
 
@@ -52,7 +53,7 @@ class EnergyOptions(BaseModel):
     hold_s: float | None = Field(default=None, ge=0)  # after a wake-up
     wakes_per_day: float | None = Field(default=None, gt=0)  # wake-ups that are granted; rule peak keeps to them
     history_s: float | None = Field(default=None, ge=SLOT_S)  # of the recent trend, or of rule recent
-    future_s: float | None = Field(default=None, ge=SLOT_S)  # of the foreseen trend, up to five hours
+    future_s: float | None = Field(default=None, ge=SLOT_S, le=MOST_AHEAD_S)  # of the foreseen trend
     drop_seen: float | None = Field(default=None, ge=0)  # ξ_H: nodes
     drop_foreseen: float | None = Field(default=None, ge=0)  # ξ_P: nodes
     boot_s: float = Field(default=600.0, gt=0)  # after which a machine that is not back may be woken anew
@@ -60,7 +61,7 @@ class EnergyOptions(BaseModel):
     memory_days: float = Field(default=180.0, ge=7)  # of counts that are learned from
     holidays: frozenset[date] = frozenset()
     utc_offset_h: float = Field(default=0.0, ge=-14, le=14)
-    seed: int = 0
+    seed: int = Field(default=0, ge=0)
 
     def count_rule(self) -> CountRule:
         """Return the rule that they set."""

@@ -154,9 +154,10 @@ class Engine:
         """Say which jobs wait for ever."""
         ids = self.world.workload.ids
         waiting = ", ".join(f"{ids[i]} (asks for {n_gpus(self._asked[i])})" for i in self._active[:3])
+        where, most = self.cluster.called, max(self.cluster.capacity().values(), default=0)
         return (
             f"no job runs under {name_of(self.policy)} and none is to come; waiting: {len(self._active)}, "
-            f"first {waiting}; the cluster has fewer GPUs of one type, or the policy gives them none"
+            f"first {waiting}; {where} has at most {n_gpus(most)} of one type, or the policy gives them none"
         )
 
     @property
