@@ -1,7 +1,8 @@
 """Issue figure 9: malformed job files, traces, cluster descriptions and scripts, each answered with its one line.
 
-Job files, traces and cluster descriptions need no cluster (and are in the fast tests). The scripts are submitted
-together to one small emulated cluster, beside a sound job that must not notice any of them.
+Job files, traces, cluster descriptions and what is wrong with foresight and power need no cluster (and are in the
+fast tests). The scripts are submitted together to one small emulated cluster, beside a sound job that must not
+notice any of them.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from coadapt.core.schemas import JobRow
 from coadapt.core.settings import Settings
 from coadapt.deploy import local_cluster
 
+from tests.support.bad_foresight import BAD_FORESIGHT
 from tests.support.bad_jobs import BAD_CLUSTERS, BAD_JOBS, one_line
 from tests.support.bad_traces import BAD_TRACES, ENDLESS, refusal_in_little_memory
 
@@ -58,6 +60,15 @@ def clusters() -> list[Row]:
         except emulated_nodes.EmulationError as refused:
             answer = str(refused)
         rows.append((f"cluster: {text!r}", error, answer))
+    return rows
+
+
+def foresight() -> list[Row]:
+    rows = []
+    for case in BAD_FORESIGHT:
+        with tempfile.TemporaryDirectory() as folder:
+            answer = case.reached.answer(Path(folder)).replace(folder, "{dir}")
+            rows.append((f"foresight: {case.what} ({case.reached.how})", case.error, answer))
     return rows
 
 
@@ -131,7 +142,7 @@ SOUND_TRAIN = """for epoch in coadapt.epochs(20):
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    kinds = {of.__name__: of for of in (job_files, traces, clusters, scripts)}
+    kinds = {of.__name__: of for of in (job_files, traces, clusters, foresight, scripts)}
     parser.add_argument("--only", type=some_of(list(kinds)), default=list(kinds), metavar="KIND[,KIND...]")
     rows: list[Row] = []
     for name in parser.parse_args().only:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 
 import numpy as np
@@ -53,9 +52,3 @@ def test_without_the_service_nothing_sleeps() -> None:
 def test_a_boot_takes_as_long_as_it_is_said_to() -> None:
     found = run_of({"energy": {"rule": "recent", "history_s": 3600.0, "buffer": 0}}, boot_s=900.0).run()
     assert found.queueing_s.max() == pytest.approx(900.0)
-
-
-@pytest.mark.parametrize("boot_s", [-1.0, math.nan, math.inf])
-def test_a_boot_of_no_such_time_is_refused(boot_s: float) -> None:
-    with pytest.raises(ValueError, match="boot_s"):
-        Conditions(boot_s=boot_s)

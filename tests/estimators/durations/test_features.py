@@ -58,12 +58,6 @@ def test_a_row_does_not_change_when_jobs_end_later() -> None:
     assert not np.array_equal(features.row(job("new", at_s=5000.0)).numbers, before, equal_nan=True)
 
 
-def test_a_history_that_goes_on_after_the_submission_is_refused() -> None:
-    features = history((job("a"), 5000.0))
-    with pytest.raises(ValueError, match="history: goes on to 5000 s, after job new was submitted at 1500 s"):
-        features.row(job("new", at_s=1500.0))
-
-
 def test_what_is_known_only_at_the_end_is_no_part_of_a_submission() -> None:
     assert {field.name for field in fields(SubmittedJob)} == {
         "id", "owner", "name", "pool", "gpus", "cpus", "submitted_s"

@@ -147,15 +147,3 @@ def test_a_document_that_is_no_such_model_is_refused(spoilt: dict[str, object], 
     service.take(service.fitting(0.0)())
     with pytest.raises(ValueError, match=why):
         Durations().read({**(service.document() or {}), **spoilt})
-
-
-@pytest.mark.parametrize(
-    ("option", "value"),
-    [
-        ("lambda", -0.1), ("lambda", 1.1), ("decay", 2.0), ("decay", float("nan")), ("similarity", -1.0),
-        ("refit_h", 0.0), ("most_jobs", 1), ("form", "theirs"), ("utc_offset_h", 15.0), ("lamda", 0.5),
-    ],
-)  # fmt: skip
-def test_options_that_cannot_be_are_refused_with_their_name(option: str, value: object) -> None:
-    with pytest.raises(ValueError, match=f"service durations: .*{option}"):
-        make_service("durations", {option: value})

@@ -15,7 +15,6 @@ from coadapt.policies.fifo import FifoPolicy
 from coadapt.policies.sleeping.counts import TrendRule
 from coadapt.scheduler.services.contract import Advice, NodeCounts, NodeKind
 from coadapt.scheduler.services.energy import Energy, EnergyOptions
-from coadapt.scheduler.services.registry import make_service
 
 from tests.support.node_counts import MONDAY_S, daily
 from tests.support.rounds import on
@@ -137,36 +136,10 @@ def test_a_service_that_starts_again_goes_on_with_what_it_learned() -> None:
             again.read(bad)
 
 
-@pytest.mark.parametrize(
-    ("options", "sentence"),
-    [
-        ({"buffer": -1}, "buffer: -1 is not accepted"),
-        ({"wakes_per_day": 0}, "wakes_per_day: 0 is not accepted"),
-        ({"drop_seen": -0.5}, "drop_seen: -0.5 is not accepted"),
-        ({"drop_foreseen": float("nan")}, "drop_foreseen: nan is not accepted"),
-        ({"rule": "guess"}, "rule: 'guess' is not accepted"),
-        ({"holidays": ["sunday"]}, "'sunday' is not accepted"),
-        ({"sigma": 3}, "option 'sigma' is unknown"),
-    ],
-)
-def test_an_option_that_makes_no_sense_is_refused(options: dict[str, Any], sentence: str) -> None:
-    with pytest.raises(ValueError, match=sentence):
-        make_service("energy", options)
-
-
 def test_the_published_settings_are_presets_and_each_may_be_changed() -> None:
     rule = EnergyOptions(rule="trend", preset="philly", buffer=7).count_rule()
     assert isinstance(rule, TrendRule)
     assert (rule.buffer, rule.history, rule.future, rule.hold) == (7, 2, 30, 10)
-
-
-def test_counts_that_cannot_be_are_refused() -> None:
-    found = service()
-    with pytest.raises(ValueError, match="3 running of 2"):
-        found.observe(counts(0.0, 3, 2))
-    found.observe(counts(60.0, 1, 2))
-    with pytest.raises(ValueError, match="must be 60"):
-        found.observe(counts(0.0, 1, 2))
 
 
 def test_advice_is_reproducible() -> None:

@@ -18,7 +18,6 @@ from coadapt.simulator.jobs.foretold_lengths import ERRORS, perturbed
 from coadapt.simulator.jobs.lengths import Lengths
 from coadapt.simulator.replay import simulation, source_of
 from coadapt.simulator.traces.cluster_file import SimulatedCluster, cluster_of
-from coadapt.simulator.traces.estimates import read_estimates
 from coadapt.simulator.traces.workload import TraceJob, Workload
 
 SHORT_S, LONG_S = 300.0, 20_000.0
@@ -101,47 +100,6 @@ def test_perturbed_and_estimated_lengths_order_jobs(tmp_path: Path) -> None:
         at = np.flatnonzero(np.array(jobs.virtual_clusters) == pool)
         waited = at[outcome.started_s[at] > outcome.workload.submit_s[at]]
         assert len(waited) > 3, "of those that wait together the newest starts first"
-
-
-@pytest.mark.parametrize(
-    ("rows", "why"),
-    [
-        ("a,1\n", "job 'b' has no estimate"),
-        ("a,1\nb,-2\n", "line 3: estimate_s -2 is not accepted"),
-        ("a,1\nb,nan\n", "line 3: estimate_s nan is not accepted"),
-        ("a,1\nb,2\nc,3\n", "line 4: job 'c' is not in the trace"),
-        ("a,1\nb,2\na,3\n", "job 'a' has 2 estimates"),
-        ("a,1\nb,soon\n", "line 3: estimate_s 'soon' is not a number"),
-    ],
-)
-def test_estimates_that_cannot_be_are_refused(rows: str, why: str, tmp_path: Path) -> None:
-    path = tmp_path / "estimates.csv"
-    path.write_text(f"job_id,estimate_s\n{rows}")
-    with pytest.raises(ValueError, match=why):
-        read_estimates(path, ("a", "b"))
-
-
-@pytest.mark.parametrize(
-    ("options", "why"),
-    [
-        (["--service", "duratoins"], "--service: 'duratoins' is unknown; accepted: durations, energy"),
-        (["--service", "durations", "--service", "durations"], "--service: durations is given twice"),
-        (["--service-option", "durations.decay=1"], "is of service durations, which --service does not name"),
-        (["--service", "durations", "--service-option", "decay=1"], "is not of the form NAME.KEY=VALUE"),
-        (["--service", "durations", *["--service-option", "durations.decay=1"] * 2], "decay is given twice"),
-        (["--service", "durations", "--service-option", "durations.decay=3"], "decay: 3 is not accepted"),
-        (["--service", "durations", "--service-option", "durations.dcay=1"], "option 'dcay' is unknown"),
-        (["--lengths", "estimated"], "--estimates: a file of estimates goes with --lengths estimated"),
-    ],
-)
-def test_services_and_lengths_that_cannot_be_are_refused(
-    options: list[str], why: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    trace = tmp_path / "trace.jsonl"
-    trace.write_text('{"id": "a", "submit_s": 0, "duration_s": 60}\n')
-    arguments = ["simulate", "--trace", str(trace), "--cluster", "1x any:1", "--policy", "qssf"]
-    assert command([*arguments, *options]) == 2
-    assert why in " ".join(capsys.readouterr().err.split())
 
 
 def test_a_service_is_an_option_of_simulate(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
