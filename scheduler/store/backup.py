@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
-from sqlalchemy import Connection, MetaData, Table, func, insert, select
+from sqlalchemy import Connection, MetaData, Table, delete, func, insert, inspect, select
 
-from .database import Database, make_engine, shown, sqlite_url
+from . import migrating
+from .database import SNAPSHOTS, Database, make_engine, shown, sqlite_url
 from .failures import StoreError
 
 _ROWS = 500  # that are copied at a time
@@ -69,30 +69,20 @@ def check(path: Path) -> list[str]:
 
 
 def copy(source: str, target: str) -> dict[str, int]:
-    """Copy all tables of a store into another database, which must be empty. Return the rows of each table.
+    """Copy all rows of a store into another database, which must be empty. Return the rows of each table.
 
     All that was committed by one moment is copied. Raises: StoreError.
     """
     reading, writing = make_engine(source), make_engine(target)
     try:
         with reading.connect() as read, writing.connect() as write:
-            found = MetaData()
-            found.reflect(read)
-            existing = MetaData()
-            existing.reflect(write)
-            if existing.tables:
+            if inspect(write).get_table_names():
                 raise StoreError(f"{shown(target)}: it has tables already; give an empty database")
-            snapshot = "begin" if reading.dialect.name == "sqlite" else "begin isolation level repeatable read"
-            read.exec_driver_sql(snapshot)
+            read.exec_driver_sql(SNAPSHOTS[reading.dialect.name])
             write.exec_driver_sql("begin")
-            found.create_all(write)
-            for table in found.sorted_tables:
-                for rows in _rows(read, table):
-                    write.execute(insert(table), rows)
-            counts = {table.name: _count(read, table) for table in found.sorted_tables}
-            for table in found.sorted_tables:
-                if _count(write, table) != counts[table.name]:
-                    raise StoreError(f"{shown(target)}: table {table.name} was not copied whole")
+            version = read.exec_driver_sql("select version_num from alembic_version").scalar()
+            migrating.migrate(write, None, str(version))
+            counts = {table.name: _copied(read, write, table) for table in _tables(read)}
             write.exec_driver_sql("commit")
             read.exec_driver_sql("rollback")
             return counts
@@ -101,11 +91,20 @@ def copy(source: str, target: str) -> dict[str, int]:
         writing.dispose()
 
 
-def _rows(connection: Connection, table: Table) -> Iterator[list[dict[str, object]]]:
-    result = connection.execution_options(stream_results=True).execute(select(table))
+def _tables(connection: Connection) -> list[Table]:
+    found = MetaData()
+    found.reflect(connection)
+    return [table for table in found.sorted_tables if table.name != "alembic_version"]
+
+
+def _copied(read: Connection, write: Connection, table: Table) -> int:
+    """Copy the rows of a table, and return how many there are. Raises: StoreError if some are missing."""
+    write.execute(delete(table))
+    result = read.execute(select(table), execution_options={"stream_results": True})
     for part in result.mappings().partitions(_ROWS):
-        yield [dict(row) for row in part]
-
-
-def _count(connection: Connection, table: Table) -> int:
-    return connection.scalar(select(func.count()).select_from(table)) or 0
+        write.execute(insert(table), [dict(row) for row in part])
+    counted = select(func.count()).select_from(table)
+    rows, copied = read.scalar(counted) or 0, write.scalar(counted) or 0
+    if rows != copied:
+        raise StoreError(f"table {table.name}: {copied} of {rows} rows were copied")
+    return rows

@@ -20,6 +20,8 @@ from .schema import meta
 
 BUSY_S = 2.0  # a write waits so long for other programs that hold the file
 READERS = 4
+# By dialect: how a transaction begins that only reads, all of it as of one moment.
+SNAPSHOTS = {"sqlite": "begin", "postgresql": "begin isolation level repeatable read read only"}
 Write = Callable[[Connection], None]
 
 
@@ -49,10 +51,6 @@ class Database:
     def engine(self) -> Engine:
         """Return the engine, for migrations and backups."""
         return self._engine
-
-    @property
-    def _snapshot(self) -> str:
-        return "begin" if self.is_sqlite else "begin isolation level repeatable read read only"
 
     @property
     def is_sqlite(self) -> bool:
@@ -117,7 +115,7 @@ class Database:
             raise StoreFailure("the store is closed")
         try:
             with self._engine.connect() as connection:
-                connection.exec_driver_sql(self._snapshot)
+                connection.exec_driver_sql(SNAPSHOTS[self._engine.dialect.name])
                 try:
                     yield connection
                 finally:

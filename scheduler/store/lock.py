@@ -48,10 +48,10 @@ class FileLock:
     Raises: StoreError, which names the holder, if another process has it.
     """
 
-    def __init__(self, store: Path, wait_s: float = WAIT_S) -> None:
+    def __init__(self, store: Path) -> None:
         path = store.with_name(f"{store.name}.lock")
         self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        deadline_s = time.monotonic() + wait_s
+        deadline_s = time.monotonic() + WAIT_S
         while True:
             try:
                 fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -85,9 +85,9 @@ class ServerLock:
     Raises: StoreError, which names the holder, if another service has it.
     """
 
-    def __init__(self, engine: Engine, where: str, wait_s: float = WAIT_S) -> None:
+    def __init__(self, engine: Engine, where: str) -> None:
         self._connection: Connection = engine.connect()
-        deadline_s = time.monotonic() + wait_s
+        deadline_s = time.monotonic() + WAIT_S
         while not self._connection.scalar(text("select pg_try_advisory_lock(:key)"), {"key": _KEY}):
             if time.monotonic() > deadline_s:
                 by = self._holder()

@@ -19,8 +19,8 @@ def versions() -> list[str]:
     return sorted(path.name[1:5] for path in (_FOLDER / "versions").glob("v[0-9]*.py"))
 
 
-def migrate(connection: Connection, found: str, wanted: str) -> None:
-    """Bring tables from one version to another, up or down."""
+def migrate(connection: Connection, found: str | None, wanted: str) -> None:
+    """Bring tables from one version to another, up or down. None: there are none yet."""
     # Imported only when it is needed: that takes as long as all else here.
     from alembic import command
     from alembic.config import Config
@@ -28,8 +28,9 @@ def migrate(connection: Connection, found: str, wanted: str) -> None:
     config = Config()
     config.set_main_option("script_location", str(_FOLDER))
     config.attributes["connection"] = connection
-    stamp(connection, found)
-    (command.upgrade if wanted > found else command.downgrade)(config, wanted)
+    if found is not None:
+        stamp(connection, found)
+    (command.upgrade if found is None or wanted > found else command.downgrade)(config, wanted)
 
 
 def stamp(connection: Connection, version: str) -> None:

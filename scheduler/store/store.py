@@ -46,7 +46,7 @@ class Store:
 
     def __init__(self, where: Path | str) -> None:
         self._lock = threading.RLock()
-        self._levels, self._thread = Levels(), 0
+        self._levels, self._thread, self._closed = Levels(), 0, False
         self._opened = opening.open_store(where)
         self._db: Database = self._opened.database
         self.machine_rows = TextRows(self, machines)
@@ -70,7 +70,9 @@ class Store:
     def close(self) -> None:
         """Close the store, so that another service may open it."""
         with self._lock:
-            self._opened.close()
+            if not self._closed:
+                self._closed = True
+                self._opened.close()
 
     def _read(self, connection: Connection) -> None:
         def last(column: ColumnElement[int]) -> int:

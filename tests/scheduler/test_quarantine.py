@@ -63,7 +63,8 @@ def test_a_job_that_raises_is_set_aside_and_the_others_go_on(
         return right(first, *rest)
 
     monkeypatch.setattr(module, name, wrong)
-    world.play("report a t4\nwish a t4-000:2\nwish b t4-000:2\nnodes 1x t4:4\ngo\ngo\nruns b\n? b running\n? sent assign b 2xt4")
+    world.play("report a t4\nwish a t4-000:2\nwish b t4-000:2\nnodes 1x t4:4\ngo\ngo\nruns b")
+    world.play("? b running\n? sent assign b 2xt4")
     job = world.job("a")
     assert (job.quarantine, job.phase, len(job.target)) == ("ArithmeticError: no number", Phase.RUNNING, 2)
     row = job_row(job)

@@ -15,7 +15,15 @@ def upgrade() -> None:
     op.create_table(
         "meta", sa.Column("key", sa.Text, primary_key=True), sa.Column("value", sa.Text, nullable=False)
     )
-    create_jobs()
+    op.create_table(
+        "jobs",
+        sa.Column("id", sa.Text, primary_key=True),
+        sa.Column("number", sa.Integer, nullable=False, unique=True),
+        sa.Column("idempotency_key", sa.Text, unique=True),
+        sa.Column("phase", sa.Text, nullable=False),
+        sa.Column("record", sa.Text, nullable=False),
+        sa.Column("measurements", sa.Text, nullable=False, server_default=""),
+    )
     op.create_table(
         "events",
         sa.Column("id", _NUMBER, primary_key=True, autoincrement=True),
@@ -43,34 +51,16 @@ def upgrade() -> None:
         sqlite_autoincrement=True,
     )
     op.create_index("intervals_of_job", "intervals", ["job_id", "id"])
-    create_profiles()
-    op.create_table(
-        "machines", sa.Column("name", sa.Text, primary_key=True), sa.Column("text", sa.Text, nullable=False)
-    )
-    op.execute("insert into meta values('version', '1')")
-
-
-def create_jobs() -> None:
-    """Make the table of records."""
-    op.create_table(
-        "jobs",
-        sa.Column("id", sa.Text, primary_key=True),
-        sa.Column("number", sa.Integer, nullable=False, unique=True),
-        sa.Column("idempotency_key", sa.Text, unique=True),
-        sa.Column("phase", sa.Text, nullable=False),
-        sa.Column("record", sa.Text, nullable=False),
-        sa.Column("measurements", sa.Text, nullable=False, server_default=""),
-    )
-
-
-def create_profiles() -> None:
-    """Make the table of what was measured of earlier jobs."""
     op.create_table(
         "profiles",
         sa.Column("fingerprint", sa.Text, primary_key=True),
         sa.Column("time_s", sa.Double, nullable=False),
         sa.Column("measurements", sa.Text, nullable=False),
     )
+    op.create_table(
+        "machines", sa.Column("name", sa.Text, primary_key=True), sa.Column("text", sa.Text, nullable=False)
+    )
+    op.execute("insert into meta values('version', '1')")
 
 
 def downgrade() -> None:

@@ -12,8 +12,6 @@ from typing import Any
 import sqlalchemy as sa
 from alembic import op
 
-from .v0001_first import create_jobs, create_profiles
-
 revision, down_revision, branch_labels, depends_on = "0002", "0001", None, None
 
 _NUMBER = sa.BigInteger().with_variant(sa.Integer, "sqlite")
@@ -186,7 +184,7 @@ def _taken_apart(row: Any) -> dict[str, list[dict[str, Any]]]:
         "next_file": 1 if changed else None,
         **{column: json.dumps(record.pop(name, [])) for name, column in _SLOTS.items()},
     }
-    of_job["retired"] |= not record and row.phase in ("succeeded", "failed", "cancelled")
+    of_job["retired"] |= spec is None and row.phase in ("succeeded", "failed", "cancelled")
     files = [_file(row.id, 0, spec, record.pop("package", None), record.pop("script_key", ""))]
     if changed:
         files.append(_file(row.id, 1, changed["spec"], changed.get("package"), changed.get("script_key", "")))
@@ -197,7 +195,7 @@ def _taken_apart(row: Any) -> dict[str, list[dict[str, Any]]]:
     return {
         "jobs": [of_job],
         "job_files": files,
-        "job_details": [{"job_id": row.id, "details": json.dumps(record)}],
+        "job_details": [{"job_id": row.id, "details": json.dumps(record) if spec is not None else row.record}],
         "job_reports": [{"job_id": row.id, "report": json.dumps(reported)}],
         "measurements": [
             {"job_id": row.id, "gpu_type": t, "measured": json.dumps(one)} for t, one in measured.items()
@@ -248,12 +246,17 @@ def downgrade() -> None:
     op.drop_index("jobs_of_owner", "jobs")
     op.drop_index("jobs_finished", "jobs")
     op.rename_table("jobs", "later_jobs")
-    create_jobs()
-    names = ["id", "number", "idempotency_key", "phase", *_COLUMNS, *_STATE, "file", "next_file", *_SLOTS.values()]
-    later, jobs = (
-        _table("later_jobs", *names),
-        _table("jobs", "id", "number", "idempotency_key", "phase", "record"),
+    op.create_table(
+        "jobs",
+        sa.Column("id", sa.Text, primary_key=True),
+        sa.Column("number", sa.Integer, nullable=False, unique=True),
+        sa.Column("idempotency_key", sa.Text, unique=True),
+        sa.Column("phase", sa.Text, nullable=False),
+        sa.Column("record", sa.Text, nullable=False),
+        sa.Column("measurements", sa.Text, nullable=False, server_default=""),
     )
+    names = ["id", "number", "idempotency_key", "phase", *_COLUMNS, *_STATE, "file", "next_file", *_SLOTS.values()]
+    later = _table("later_jobs", *names)
     jobs = _table("jobs", "id", "number", "idempotency_key", "phase", "record", "measurements")
     for rows in _chunks(connection, later, later.c.number):
         connection.execute(sa.insert(jobs), list(_put_together(connection, rows)))
@@ -264,7 +267,12 @@ def downgrade() -> None:
     for column in ("cause", "who"):
         op.drop_column("events", column)
     op.rename_table("profiles", "later_profiles")
-    create_profiles()
+    op.create_table(
+        "profiles",
+        sa.Column("fingerprint", sa.Text, primary_key=True),
+        sa.Column("time_s", sa.Double, nullable=False),
+        sa.Column("measurements", sa.Text, nullable=False),
+    )
     _keep_profiles(connection)
     op.drop_table("later_profiles")
     op.execute("delete from meta")
@@ -282,14 +290,17 @@ def _put_together(connection: sa.Connection, rows: Iterable[Any]) -> Iterator[di
         measured.setdefault(one.job_id, {})[one.gpu_type] = _object(one.measured)
     for row in rows:
         file, following = files.get((row.id, row.file)), files.get((row.id, row.next_file))
+        if file is None or not file.spec:  # it was torn before it came here
+            yield {**_keys(row), "record": details.get(row.id, ""), "measurements": ""}
+            continue
         told = {**_object(details.get(row.id, "")), **_object(reports.get(row.id, ""))}
         record = {
             **{name: told[name] for name in (*_DETAILS, *_REPORTED) if name in told},
             "id": row.id,
             "number": row.number,
-            "spec": _object(file.spec) if file is not None else {},
-            "package": None if file is None else file.package,
-            "script_key": "" if file is None else file.script_key,
+            "spec": _object(file.spec),
+            "package": file.package,
+            "script_key": file.script_key,
             "state": {"phase": row.phase, **{name: getattr(row, name) for name in _STATE}},
             **{name: getattr(row, name) for name in _COLUMNS},
             "paused": bool(row.paused),
@@ -297,14 +308,11 @@ def _put_together(connection: sa.Connection, rows: Iterable[Any]) -> Iterator[di
             **{name: json.loads(getattr(row, column)) for name, column in _SLOTS.items()},
             "changed": None if following is None else _changed(following),
         }
-        yield {
-            "id": row.id,
-            "number": row.number,
-            "idempotency_key": row.idempotency_key,
-            "phase": row.phase,
-            "record": json.dumps(record),
-            "measurements": _as_one(measured.get(row.id, {})),
-        }
+        yield {**_keys(row), "record": json.dumps(record), "measurements": _as_one(measured.get(row.id, {}))}
+
+
+def _keys(row: Any) -> dict[str, Any]:
+    return {name: getattr(row, name) for name in ("id", "number", "idempotency_key", "phase")}
 
 
 _FILE = ("file", "spec", "package", "script_key")
