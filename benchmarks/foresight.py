@@ -52,8 +52,8 @@ DECEMBER = (
     "off, and the best rule without forecast has 101.9. The newest count is hard to beat there"
 )
 SWAYS = (
-    "the order under strict `qssf` is chaotic, so that any change sways the mean JCT. An earlier run had 5.1 nodes "
-    "off and a mean JCT 3.3 % shorter than with all nodes on"
+    "the order under strict `qssf` is chaotic, so that any change sways the mean JCT. An earlier run had 5.1 "
+    "nodes off and a mean JCT 3.3 % shorter than with all nodes on"
 )
 BESIDE = "it was measured beside other work; quiet it took 5.9 ms"
 LIGHT = "at half the nodes even exact lengths give 1.27; at a quarter the ratio is that of `philly_quarter`"

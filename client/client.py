@@ -31,6 +31,7 @@ from ..core.schemas import (
     MEASURING,
     ClusterView,
     ForkView,
+    HealthView,
     JobDetails,
     JobRow,
     MachineRow,
@@ -347,6 +348,10 @@ class Client:
     def output_part(self, job_id: str, name: Name, offset: int) -> bytes | None:
         """Return one file from an offset on, as much as is sent at once."""
         return cast("bytes | None", self.call("output_part", job_id, name, offset))
+
+    def health(self) -> HealthView:
+        """Return how the service is: how old its last tick and round are, and whether it can store changes."""
+        return cast(HealthView, self.call("health"))
 
     def cluster(self) -> ClusterView:
         return cast(ClusterView, self.call("cluster"))

@@ -248,6 +248,17 @@ class ClusterView(TypedDict):
     events: list[JobEvent]  # of the cluster, as errors of rounds and models learned anew; the newest ten
 
 
+class HealthView(TypedDict):
+    """`Client.health()`: how the service is."""
+
+    tick_age_s: float  # since it last looked after jobs
+    round_age_s: float | None  # since its last round; None: there was none yet
+    degraded_since_s: float | None  # since when nothing can be stored; None: all is well
+    degraded: str | None  # why
+    trouble: str  # what its last tick raised; "": nothing
+    notes: list[str]  # sentences on these for a person
+
+
 class ExplainView(TypedDict):
     """`Client.explain(id)`: why a job has what it has. Policies add facts of their own beside these fields."""
 

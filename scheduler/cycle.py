@@ -27,6 +27,7 @@ from ..policies.contract.plan_check import WrongPlan, check_plan
 from ..policies.contract.round import Plan, Planner, Round
 from .backends import ExecutorBackend, NodeSource
 from .clock import Clock
+from .degraded import StoreWatch
 from .expectations import NO_LENGTHS
 from .foresight import Foresight
 from .garbage import not_collected
@@ -79,6 +80,7 @@ class SchedulingCycle:
     Args:
         advised: takes what services advise on machines after a round, with the time.
         woken: called when there is something to do before the next look at the nodes.
+        watch: knows whether the store writes.
         strict: whether hooks that raise end the cycle, as tests want it.
     """
 
@@ -95,7 +97,9 @@ class SchedulingCycle:
         advised: Callable[[Advice, float], None] = lambda advice, now: None,
         strict: bool = False,
         woken: Callable[[], None] = lambda: None,
+        watch: StoreWatch | None = None,
     ) -> None:
+        self._watch = watch or StoreWatch(clock)
         self._store, self._policy, self._nodes, self._executors = store, policy, nodes, executors
         self._clock, self._settings, self._woken = clock, settings, woken
         self._known = KnownProfiles(store)
@@ -117,6 +121,7 @@ class SchedulingCycle:
         self._stopped = False
         self.unplanned: str | None = None  # why the policy did not plan the last round; None: it did
         self.rounds = 0
+        self._planned_s: float | None = None  # when the last round was
         self.last_round: RoundDone | None = None
         self.lock = threading.RLock()
 
@@ -242,6 +247,7 @@ class SchedulingCycle:
         self._times.ask_again(plan.again_s, snapshot.round.now)
         self._wanted = plan_slots(snapshot, plan, nodes, self._store.unretired.values(), self._failed)
         self.rounds += 1
+        self._planned_s = self._clock.monotonic_s()
         self.last_round = RoundDone(self.rounds, snapshot.round, plan, dict(self._wanted.slots), seconds)
         self._hooks.planned(self.last_round)
 
@@ -290,8 +296,8 @@ class SchedulingCycle:
         origin: Origin | None = None,
         owner: str = "",
     ) -> JobRecord:
-        """Store a job and return it; the same key again returns the same job."""
-        with self.lock:
+        """Store a job and return it; the same key again returns the same job. Raises: StateError."""
+        with self._watch.storing(), self.lock:
             job, new = self._store.submit(
                 spec,
                 self._clock.wall_s(),
@@ -307,8 +313,8 @@ class SchedulingCycle:
         return job
 
     def cancel(self, job_id: str) -> bool:
-        """End a job; False if it had ended before. Raises: KeyError."""
-        with self.lock:
+        """End a job; False if it had ended before. Raises: KeyError; StateError."""
+        with self._watch.storing(), self.lock:
             job, now = self._store.get(job_id), self._clock.wall_s()
             if not job.active:
                 return False
@@ -320,9 +326,10 @@ class SchedulingCycle:
     def do(self, job_id: str, verb: Verb, key: str = "") -> bool:
         """Change a job as its user asks, once for the same key; False if there is nothing to do.
 
-        Only a new round gives it GPUs after that. Raises: KeyError; JobStateError where the verb does not fit.
+        Only a new round gives it GPUs after that. Raises: KeyError; JobStateError where the verb does not fit;
+        StateError where nothing can be stored now.
         """
-        with self.lock:
+        with self._watch.storing(), self.lock:
             job, now = self._store.get(job_id), self._clock.wall_s()
             if key and job.asked == key:
                 return True
@@ -355,19 +362,20 @@ class SchedulingCycle:
     def on_event(self, job_id: str, event: ExecutorEvent, life: int = 0) -> Sent:
         """Apply an event of the executor of one life of a job; repeated and late ones do no harm.
 
-        Return what the job was sent until now.
+        Return what the job was sent until now. Raises: StateError where nothing can be stored; send it again.
         """
-        with self.lock:
+        with self._watch.storing(), self.lock:
             before = self._store.find(job_id)
             if before is None or life != before.life:
                 return NOTHING_SENT
             sent, now = Sent(before.sequence, before.profile_sequence), self._clock.wall_s()
             try:
-                reaction = react(before, event, now)
+                after = self._records.apply(react(before, event, now), now, event)
+            except (HookError, StoreError):
+                raise
             except Exception as error:
                 self._failed(job_id, error)  # its executor would send it again for ever
                 return sent
-            after = self._records.apply(reaction, now, event)
             if after.phase in TRAINED_IN:
                 self._models.refresh(after, self._observed.cluster.gpu_types, self._quarantine)
             if isinstance(event, Released) and self._wanted is not None:
@@ -424,6 +432,10 @@ class SchedulingCycle:
         """Have a round soon; several reasons within the debounce time share one."""
         self._times.ask()
         self._woken()
+
+    def round_age_s(self) -> float | None:
+        """Return seconds since the last round was planned; None before the first."""
+        return None if self._planned_s is None else self._clock.monotonic_s() - self._planned_s
 
     def idle_s(self) -> float:
         """Return seconds until the next cycle is due at the latest."""

@@ -16,6 +16,7 @@ from ..core.resources import Resources
 from ..core.schemas import (
     ClusterView,
     DeviceRow,
+    HealthView,
     JobDetails,
     JobEvent,
     JobRow,
@@ -40,6 +41,7 @@ from ..policies.warm_up import COMPILING
 from .habits import habits_of
 from .hooks import RoundDone
 from .jobs.record import JobRecord, ProfileRun, Refusals
+from .loop import Health
 from .nodes import NodesSnapshot
 from .sleeping_nodes import waited_for, why_it_waits
 from .snapshot import runs_somewhere, waiting_reason
@@ -232,6 +234,7 @@ def cluster_view(
     asleep: Sequence[MachineRow] = (),
     saved_kwh: float | None = None,
     power_notes: Iterable[str] = (),
+    health: HealthView | None = None,
 ) -> ClusterView:
     """Return what `coadapt cluster` shows: every usable node with what runs on it.
 
@@ -242,13 +245,15 @@ def cluster_view(
     asleep: machines whose nodes are not there, with what is done to them.
     saved_kwh: by these.
     power_notes: sentences on them, and on those that could be off.
+    health: how the service is.
     """
     held: dict[str, list[tuple[str, Slot]]] = {}
     for job in jobs:
         for slot in job.occupied:
             held.setdefault(slot.node_id, []).append((job.id, slot))
     nodes = [node_row(node, held.get(node.id, ())) for node in snapshot.cluster.nodes]
-    notes = [note.text for note in plan.notes] if plan else []
+    notes = list(health["notes"]) if health else []
+    notes += [note.text for note in plan.notes] if plan else []
     if compiling:
         notes.append(f"{COMPILING}; the first round waits for it")
     if unplanned is not None:
@@ -268,6 +273,19 @@ def cluster_view(
         gap=plan.gap if plan and plan.placements and math.isfinite(plan.gap) else None,
         notes=notes,
         events=[job_event(event) for event in events],
+    )
+
+
+def health_view(health: Health, notes: Sequence[str], round_age_s: float | None) -> HealthView:
+    """Return how the service is. `notes`: on its store."""
+    trouble = [f"the last tick failed and is tried again: {health.trouble}"] if health.trouble else []
+    return HealthView(
+        tick_age_s=round(health.tick_age_s, 3),
+        round_age_s=None if round_age_s is None else round(round_age_s, 3),
+        degraded_since_s=None if health.degraded is None else health.degraded.since_s,
+        degraded=None if health.degraded is None else health.degraded.reason,
+        trouble=health.trouble,
+        notes=[*notes, *trouble],
     )
 
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Mapping, Sequence
+import time
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -18,9 +18,9 @@ from typing import Any
 
 from ..core.cluster import Cluster
 from ..core.decisions import WaitReason
-from ..core.events import EventKind
 from ..core.job import JobSpec
 from ..core.output_tree import Name, Output
+from ..core.schemas import HealthView
 from ..core.settings import Settings
 from ..estimators.measurements import Measurements
 from ..executor.files.job_folder import work_folder
@@ -32,19 +32,20 @@ from ..policies.warm_up import COMPILING
 from . import job_logs, presenters
 from .clock import SystemClock
 from .cycle import SchedulingCycle
+from .degraded import StoreWatch
 from .executors import Executors
 from .folders import FolderHook
 from .forks import Forks, check_resumed, origin_of, would_fork
 from .jobs.record import ChangedFile, JobRecord
 from .kernels import load_kernels
+from .loop import Loop
 from .machines import Machines
 from .nodes import NodesSnapshot, NodeView
 from .outputs import Outputs
 from .packages import PackageStore
 from .powering import Powering
 from .recording import trace_lines
-from .store.events import Event
-from .store.failures import StoreError
+from .store.failures import StoreFailure
 from .store.store import Store
 from .verbs import VERBS, resume_changed
 
@@ -63,11 +64,11 @@ class SchedulerService:
         self._policy = PerPool(partial(make_policy, settings.policy, **settings.policy_options))
         self._settings = settings
         self._clock = SystemClock()
-        self._store = Store(settings.store_path)
+        self._watch = StoreWatch(self._clock)
+        self._store = self._open_store(settings)
         self._packages = PackageStore(Path(settings.state_dir) / "packages")
         self._wake = threading.Event()
         self._warm = threading.Event()
-        self._stopping = False
         self._compiling = False
         self._work = str(work_folder(settings.state_dir))
         self._machines = Machines()
@@ -87,11 +88,22 @@ class SchedulerService:
             hooks=[self._folders],
             advised=self._power.take,
             woken=self._wake.set,
+            watch=self._watch,
         )
         self._forks = Forks(self._store, self._cycle.do, settings, ThreadPoolExecutor(1, "forks"))
         self._view.start()
-        self._thread = threading.Thread(target=self._loop, name="rounds", daemon=True)
-        self._thread.start()
+        begin = (self._folders.clean_rest, self._forks.begin_rest, self._reattach, self._warm_up)
+        self._loop = Loop(self._store, self._watch, self._clock, begin, self._step, self._cycle.idle_s, self._wake)
+        self._loop.start()
+
+    def _open_store(self, settings: Settings) -> Store:
+        """Open the store, however long it cannot be written, as on a full disk. Raises: StoreError."""
+        while True:
+            try:
+                return Store(settings.store_path, self._watch.wrote)
+            except StoreFailure as error:
+                log.error("%s; it is tried again", error)
+                time.sleep(REATTACH_S)  # nobody tells when there is room on a disk
 
     # --- what users ask ---------------------------------------------------------------------------------
 
@@ -230,6 +242,7 @@ class SchedulerService:
                 asleep=self._power.asleep(),
                 saved_kwh=self._power.saved_kwh(now),
                 power_notes=self._power.notes(self._in_use, now),
+                health=self._health(),
             )
         )
 
@@ -279,6 +292,13 @@ class SchedulerService:
         """Return whether rounds can run: the nodes are known and the solver is compiled."""
         return self._nodes.snapshot.ready and self._warm.is_set()
 
+    def health(self) -> dict[str, Any]:
+        """Return `core.schemas.HealthView`."""
+        return dict(self._health())
+
+    def _health(self) -> HealthView:
+        return presenters.health_view(self._loop.health(), self._watch.notes(), self._cycle.round_age_s())
+
     def compiling(self) -> bool:
         """Return whether the first round waits only for its kernels, which are compiled once per install."""
         return self._compiling and self._nodes.snapshot.ready and not self._warm.is_set()
@@ -307,7 +327,7 @@ class SchedulerService:
 
     def shutdown(self, grace_s: float = 30.0) -> None:
         """Checkpoint and stop every job, then give the nodes back. The jobs go on at the next start."""
-        self._stopping = True
+        self._loop.stop()
         self._cycle.stop_all()
         deadline_s = self._clock.monotonic_s() + grace_s
         # Only a group that trains has something to save. Profile runs and starting workers just end.
@@ -321,20 +341,14 @@ class SchedulerService:
 
     # --- the loop -----------------------------------------------------------------------------------------
 
-    def _loop(self) -> None:
-        self._guard(self._folders.clean_rest)
-        self._guard(self._forks.begin_rest)
-        for _ in range(REATTACH_TRIES):
-            if self._guard(self._cycle.reattach) or self._stopping:
+    def _reattach(self) -> None:
+        """Find the executors again. Ray's control plane may start again together with the service."""
+        tries = 1
+        while not self._loop.guard(self._cycle.reattach) and not self._loop.stopping:
+            if tries >= REATTACH_TRIES and self._watch.degraded is None:
                 break
+            tries += 1
             self._wake.wait(REATTACH_S)
-        self._guard(self._warm_up)
-        self._warm.set()
-        while not self._stopping:
-            self._wake.wait(self._cycle.idle_s())
-            self._wake.clear()
-            if not self._stopping:
-                self._guard(self._step)
 
     def _step(self) -> None:
         self._cycle.step()
@@ -357,19 +371,10 @@ class SchedulerService:
             self._compiling = True
             log.info(COMPILING)
 
-        load_kernels(self._settings.policy, self._settings.policy_options, compiling)
-
-    def _guard(self, work: Callable[[], None]) -> bool:
-        """Do some work and log its errors, so that the next cycle runs all the same. Return whether none came."""
         try:
-            work()
-            return True
-        except Exception as error:
-            log.exception("cycle")
-            text = f"{type(error).__name__}: {error}"
-            with suppress(StoreError):  # the disk may be full; the loop goes on, and Python's log has it
-                self._store.log(Event(EventKind.ERROR, self._clock.wall_s(), None, {"text": text}))
-            return False
+            load_kernels(self._settings.policy, self._settings.policy_options, compiling)
+        finally:
+            self._warm.set()  # rounds compile what is missing
 
     def _nodes_changed(self) -> None:
         self._machines.see(self._nodes.snapshot)

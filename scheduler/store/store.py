@@ -25,6 +25,7 @@ from ..jobs.unnamed_devices import with_names
 from . import ended, events, intervals, known, opening, tables
 from .database import Database
 from .events import Event
+from .failures import StoreFailure
 from .intervals import PROFILING, RUNNING, JobTimes, UsageInterval
 from .job_writes import JobWrites
 from .schema import events as event_table
@@ -32,7 +33,9 @@ from .schema import intervals as interval_table
 from .schema import jobs, machines
 from .tables import Found
 from .text_rows import TextRows
-from .unit import Changes, Levels
+from .unit import Changes, Levels, Write
+
+Wrote = Callable[[StoreFailure | None, float], None]
 
 
 class Store:
@@ -40,11 +43,13 @@ class Store:
 
     Args:
         where: the path of a SQLite file, or a URL of SQLAlchemy.
+        wrote: called after each transaction with what failed, or None, and with the seconds that it took.
 
     Raises: StoreError if it cannot be opened, is of a later version or held by another service.
     """
 
-    def __init__(self, where: Path | str) -> None:
+    def __init__(self, where: Path | str, wrote: Wrote = lambda error, seconds: None) -> None:
+        self._wrote = wrote
         self._lock = threading.RLock()
         self._levels, self._thread, self._closed = Levels(), 0, False
         self._opened = opening.open_store(where)
@@ -131,10 +136,20 @@ class Store:
             for other in changes.others:
                 other(connection)
 
-        self._db.write(write)
+        self._write(write)
         self._last_event += len(changes.events)
         self._writes.written(writing)
         self._take(changes)
+
+    def _write(self, write: Write) -> None:
+        failure: StoreFailure | None = None
+        try:
+            self._db.write(write)
+        except StoreFailure as error:
+            failure = error
+            raise
+        finally:
+            self._wrote(failure, self._db.last_write_s)
 
     def _take(self, changes: Changes) -> None:
         """Take in memory what is on disk now. Readers in other threads see whole dictionaries."""

@@ -13,30 +13,10 @@ from coadapt.core.reports import JobInfo
 from coadapt.estimators.measurements import Measurements
 from coadapt.executor.training.state.checkpoint import CheckpointStore
 from coadapt.policies.catalogue import make_policy
-from coadapt.scheduler.clock import SystemClock
 from coadapt.scheduler.forks import Forks
 from coadapt.scheduler.service import SchedulerService
-from coadapt.scheduler.store.store import Store
 
 from tests.support.cycles import RUNS, World
-
-
-def failing() -> None:
-    raise ArithmeticError("no")
-
-
-@pytest.mark.parametrize("writable", [True, False])
-def test_an_error_of_a_cycle_is_logged_and_ends_no_loop_even_if_the_store_takes_no_line(
-    writable: bool, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    service, store = SchedulerService.__new__(SchedulerService), Store(tmp_path / "jobs.sqlite")
-    service._store, service._clock = store, SystemClock()
-    if not writable:
-        store.close()
-    assert service._guard(failing) is False
-    assert "ArithmeticError: no" in caplog.text
-    if writable:
-        assert [event.data["text"] for event in store.cluster_events()] == ["ArithmeticError: no"]
 
 
 def test_no_job_is_said_to_lack_a_gpu_type_before_the_nodes_are_known(tmp_path: Path) -> None:
