@@ -134,7 +134,7 @@ class SchedulingCycle:
         self._number += 1
         if not nodes.ready:
             return CycleResult(self._number, nodes)
-        now, timings = self._clock.wall_s(), dict[str, float]()
+        now, timings = self._clock.steady_s(), dict[str, float]()
         plan: Plan | None = None
         snapshot: Snapshot | None = None
 
@@ -230,7 +230,7 @@ class SchedulingCycle:
         elif self.unplanned is not None:
             self.unplanned = None
             text = f"the policy plans again, from round {self.rounds + 1} on"
-            self._store.log(Event(EventKind.PLANNED, self._clock.wall_s(), None, {"text": text}))
+            self._store.log(Event(EventKind.PLANNED, self._clock.steady_s(), None, {"text": text}))
         return plan
 
     def _unplanned(self, why: str) -> None:
@@ -271,7 +271,7 @@ class SchedulingCycle:
 
     def _assign(self, job: JobRecord, slots: tuple[Slot, ...], why: Stopped, nodes: NodesSnapshot) -> None:
         """Have a job use other slots; `why` it leaves its GPUs, where it gets none."""
-        now = self._clock.wall_s()
+        now = self._clock.steady_s()
         job = self._records.apply(claim(_on_machines(job, slots, nodes), slots, now, why), now)
         self._send(job, lambda: self._executors.assign(job, slots, job.sequence))
 
@@ -300,7 +300,7 @@ class SchedulingCycle:
         with self._watch.storing(), self.lock:
             job, new = self._store.submit(
                 spec,
-                self._clock.wall_s(),
+                self._clock.steady_s(),
                 idempotency_key=idempotency_key,
                 package=package,
                 script_key=script_key,
@@ -315,7 +315,7 @@ class SchedulingCycle:
     def cancel(self, job_id: str) -> bool:
         """End a job; False if it had ended before. Raises: KeyError; StateError."""
         with self._watch.storing(), self.lock:
-            job, now = self._store.get(job_id), self._clock.wall_s()
+            job, now = self._store.get(job_id), self._clock.steady_s()
             if not job.active:
                 return False
             job = self._records.apply(end(job, Phase.CANCELLED, "cancelled by the user", now), now)
@@ -330,7 +330,7 @@ class SchedulingCycle:
         StateError where nothing can be stored now.
         """
         with self._watch.storing(), self.lock:
-            job, now = self._store.get(job_id), self._clock.wall_s()
+            job, now = self._store.get(job_id), self._clock.steady_s()
             if key and job.asked == key:
                 return True
             if job_id in self._store.unreadable:
@@ -368,7 +368,7 @@ class SchedulingCycle:
             before = self._store.find(job_id)
             if before is None or life != before.life:
                 return NOTHING_SENT
-            sent, now = Sent(before.sequence, before.profile_sequence), self._clock.wall_s()
+            sent, now = Sent(before.sequence, before.profile_sequence), self._clock.steady_s()
             try:
                 after = self._records.apply(react(before, event, now), now, event)
             except (HookError, StoreError):
@@ -393,7 +393,7 @@ class SchedulingCycle:
             losses, done_before = self._losses.get(job_id, (0, done))
             losses = 1 if done > done_before else losses + 1
             self._losses[job_id] = losses, done
-            now = self._clock.wall_s()
+            now = self._clock.steady_s()
             job = self._records.apply(lose_everything(job, reason, now), now)
             if losses > MOST_EXECUTOR_LOSSES:
                 self._records.apply(end(job, Phase.FAILED, reason, now), now)
@@ -411,7 +411,7 @@ class SchedulingCycle:
             for job in jobs:
                 with self._for_job(job.id):
                     job = self._store.get(job.id)
-                    unnamed, now = job.id in self._store.unnamed, self._clock.wall_s()
+                    unnamed, now = job.id in self._store.unnamed, self._clock.steady_s()
                     reattach(job, statuses, self._records, self._executors, now, unnamed)
 
     def stop_all(self) -> None:
@@ -483,12 +483,12 @@ class SchedulingCycle:
             if (job := self._store.find(job_id)) is None or not job.active or job.quarantine:
                 self._failed(job_id, error)
                 return
-            now, why = self._clock.wall_s(), in_words(error)
+            now, why = self._clock.steady_s(), in_words(error)
             event = Event(EventKind.QUARANTINE, now, job_id, {"text": why})
             self._records.apply(Reaction(replace(job, quarantine=why), (event,), round=True), now)
 
     def _log(self, job_id: str | None, text: str) -> None:
-        self._store.log(Event(EventKind.ERROR, self._clock.wall_s(), job_id, {"text": text}))
+        self._store.log(Event(EventKind.ERROR, self._clock.steady_s(), job_id, {"text": text}))
 
 
 def _with_line(error: Exception) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..core.errors import StateError
 from .clock import Clock
@@ -16,10 +16,14 @@ SLOW_S = 1.0  # a write that takes longer is told
 
 @dataclass(frozen=True)
 class Degraded:
-    """Nothing can be stored since a moment (seconds since 1970), and why."""
+    """Nothing can be stored since a moment, and why.
+
+    since_s: seconds since 1970 by the machine's clock. began_s: the same moment by the monotonic clock.
+    """
 
     since_s: float
     reason: str
+    began_s: float
 
     @property
     def text(self) -> str:
@@ -32,7 +36,7 @@ class StoreWatch:
     """Notes each write of the store. Several threads may call it."""
 
     def __init__(self, clock: Clock) -> None:
-        self._clock = clock
+        self.clock = clock
         self.degraded: Degraded | None = None
         self.last_write_s = 0.0
 
@@ -42,8 +46,8 @@ class StoreWatch:
         if error is None:
             self.degraded = None
         elif self.degraded is None or self.degraded.reason != str(error):
-            since_s = self._clock.wall_s() if self.degraded is None else self.degraded.since_s
-            self.degraded = Degraded(since_s, str(error))
+            first = self.degraded or Degraded(self.clock.wall_s(), "", self.clock.monotonic_s())
+            self.degraded = replace(first, reason=str(error))
 
     @contextmanager
     def storing(self) -> Iterator[None]:

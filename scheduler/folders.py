@@ -30,7 +30,7 @@ class FolderHook(CycleHook):
         """Have the job's folders removed. Its log tells what has to stay for now."""
 
         def tell(text: str) -> None:
-            self._store.log(Event(EventKind.OUTPUTS, self._clock.wall_s(), job.id, {"text": text}))
+            self._store.log(Event(EventKind.OUTPUTS, self._clock.steady_s(), job.id, {"text": text}))
 
         if job.package is not None:
             url = self._settings.outputs_url(job.id, job.spec.training.checkpoint.url)

@@ -125,8 +125,8 @@ class Loop:
         """Try whether the store writes again. Return whether it does, and log how long it did not."""
         if (before := self._watch.degraded) is None:
             return True
-        now = self._clock.wall_s()
-        text = f"nothing could be stored for {max(now - before.since_s, 0.0):.0f} s: {before.reason}"
+        now, for_s = self._clock.steady_s(), self._clock.monotonic_s() - before.began_s
+        text = f"nothing could be stored for {for_s:.0f} s: {before.reason}"
         return self.guard(lambda: self._store.log(Event(EventKind.DEGRADED, now, None, {"text": text})))
 
     def _tell(self, error: Exception) -> None:
@@ -136,7 +136,7 @@ class Loop:
             return
         self._trouble = text
         try:
-            self._store.log(Event(EventKind.ERROR, self._clock.wall_s(), None, {"text": text}))
+            self._store.log(Event(EventKind.ERROR, self._clock.steady_s(), None, {"text": text}))
         except StoreError:
             log.exception("the error could not be stored")
 

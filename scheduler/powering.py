@@ -103,11 +103,16 @@ class Powering:
         """Return what machines have saved by sleeping; None: it is not known."""
         return saved_kwh(self.control.machines, self._settings, now)
 
-    def notes(self, busy: Callable[[], Mapping[str, str]], now: float) -> list[str]:
-        """Return sentences on machines for `coadapt cluster`. `busy`: of `tick`."""
+    def notes(self, busy: Callable[[], Mapping[str, str]], now: float, ahead_s: float = 0.0) -> list[str]:
+        """Return sentences on machines for `coadapt cluster`.
+
+        Args:
+            busy: of `tick`.
+            ahead_s: by how much the machine's clock is ahead of `now`.
+        """
         advised = self.control.advised if self._settings is None else {}
         seen = self._seen(busy() if advised else {})
-        notes = could_be_off(advised, seen, now)
+        notes = could_be_off(advised, seen, now, ahead_s)
         for name, ids in sorted(seen.alive.items()):
             if self._settings is not None and len(ids) > 1:
                 notes.append(
@@ -174,8 +179,8 @@ def machine_row(machine: Machine, seen: Seen) -> MachineRow:
     )
 
 
-def could_be_off(advised: Mapping[str, float | None], seen: Seen, now: float) -> list[str]:
-    """Return a line on nodes that nobody needs for now, as far as nothing runs on them."""
+def could_be_off(advised: Mapping[str, float | None], seen: Seen, now: float, ahead_s: float = 0.0) -> list[str]:
+    """Return a line on nodes that nobody needs for now, as far as nothing runs on them. `ahead_s`: as above."""
     free = {
         name: until
         for name, until in advised.items()
@@ -187,7 +192,7 @@ def could_be_off(advised: Mapping[str, float | None], seen: Seen, now: float) ->
     if not free:
         return []
     known = [until for until in free.values() if until is not None]
-    until = f" until about {time.strftime('%H:%M', time.localtime(min(known)))}" if known else " now"
+    until = f" until about {time.strftime('%H:%M', time.localtime(min(known) + ahead_s))}" if known else " now"
     return [f"{len(free)} node{'s' * (len(free) > 1)} could be off{until}: {', '.join(sorted(free))}"]
 
 

@@ -13,7 +13,7 @@ class RoundTimes:
         self._clock, self._settings = clock, settings
         self._asked_at_s: float | None = clock.monotonic_s() - settings.debounce_s  # the first round comes at once
         self._last_s = clock.monotonic_s()
-        self._again_s: float | None = None  # wall seconds
+        self._again_s: float | None = None  # by the steady clock
 
     def ask(self) -> None:
         """Have a round soon; several reasons within the debounce time share one."""
@@ -26,7 +26,7 @@ class RoundTimes:
         self._last_s = self._clock.monotonic_s()
 
     def ask_again(self, again_s: float | None, now: float) -> None:
-        """Have a round at a time of the wall clock; one that is over was asked for by now."""
+        """Have a round at a time of the steady clock; one that is over was asked for by now."""
         if again_s is not None and again_s > now:
             self._again_s = again_s
 
@@ -35,7 +35,7 @@ class RoundTimes:
         """Return whether a round is to begin now."""
         now_s, asked = self._clock.monotonic_s(), self._asked_at_s
         early = asked is not None and now_s - asked >= self._settings.debounce_s
-        again = self._again_s is not None and self._clock.wall_s() >= self._again_s
+        again = self._again_s is not None and self._clock.steady_s() >= self._again_s
         return early or again or now_s - self._last_s >= self._settings.round_interval_s
 
     @property

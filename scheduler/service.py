@@ -7,6 +7,7 @@ between. The actor may be killed at any moment. It starts again from the store a
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -45,12 +46,14 @@ from .outputs import Outputs
 from .packages import PackageStore
 from .powering import Powering
 from .recording import trace_lines
+from .shown_moments import shown
 from .store.failures import StoreFailure
 from .store.store import Store
 from .verbs import VERBS, resume_changed
 
 log = logging.getLogger(__name__)
 
+CLOCK, SAVE_CLOCK_S = "clock", 60.0  # the fact of the store that keeps the time, and how often
 REATTACH_TRIES, REATTACH_S = 5, 1.0  # while Ray's control plane starts again with the service
 
 
@@ -63,10 +66,11 @@ class SchedulerService:
     def __init__(self, settings: Settings) -> None:
         self._policy = PerPool(partial(make_policy, settings.policy, **settings.policy_options))
         self._settings = settings
-        self._clock = SystemClock()
-        self._watch = StoreWatch(self._clock)
+        self._watch = StoreWatch(SystemClock())
         self._store = self._open_store(settings)
+        self._clock = self._watch.clock = SystemClock(self._store.read_fact(CLOCK))
         self._packages = PackageStore(Path(settings.state_dir) / "packages")
+        self._clock_saved_s = -math.inf
         self._wake = threading.Event()
         self._warm = threading.Event()
         self._compiling = False
@@ -166,7 +170,8 @@ class SchedulerService:
         """Return a `core.schemas.JobRow` of every job, in submission order."""
         nodes, jobs = self._nodes.snapshot, self._store.every()
         cluster = _cluster(nodes)
-        return [dict(presenters.job_row(job, self._waits(job, nodes), cluster, nodes.asleep)) for job in jobs]
+        rows = [dict(presenters.job_row(job, self._waits(job, nodes), cluster, nodes.asleep)) for job in jobs]
+        return self._shown(rows)
 
     def describe(self, job_id: str) -> dict[str, Any]:
         """Return `core.schemas.JobDetails`. Raises: KeyError."""
@@ -174,7 +179,8 @@ class SchedulerService:
         events = self._store.events(job_id, last=200)
         nodes = self._nodes.snapshot
         waits, outputs, cluster = self._waits(job, nodes), self._outputs_url(job), _cluster(nodes)
-        return dict(presenters.job_details(job, events, self._work, outputs, waits, cluster, nodes.asleep))
+        found = presenters.job_details(job, events, self._work, outputs, waits, cluster, nodes.asleep)
+        return self._shown(dict(found))
 
     def output_page(self, job_id: str, after: Name = ()) -> Sequence[Output]:
         """Return outputs of a job after a name, as `Outputs.page` does. Raises: KeyError, OutputError."""
@@ -227,8 +233,8 @@ class SchedulerService:
 
     def cluster(self) -> dict[str, Any]:
         """Return `core.schemas.ClusterView`."""
-        last, now = self._cycle.last_round, self._clock.wall_s()
-        return dict(
+        last, now = self._cycle.last_round, self._clock.steady_s()
+        found = dict(
             presenters.cluster_view(
                 self._nodes.snapshot,
                 tuple(self._store.unretired.values()),
@@ -241,14 +247,15 @@ class SchedulerService:
                 phases=self._cycle.phase_times.rows(),
                 asleep=self._power.asleep(),
                 saved_kwh=self._power.saved_kwh(now),
-                power_notes=self._power.notes(self._in_use, now),
+                power_notes=self._power.notes(self._in_use, now, self._ahead_s),
                 health=self._health(),
             )
         )
+        return self._shown(found)
 
     def machines(self) -> Sequence[dict[str, Any]]:
         """Return a `core.schemas.MachineRow` of every machine, also of those whose nodes sleep."""
-        return [dict(row) for row in self._power.rows()]
+        return self._shown([dict(row) for row in self._power.rows()])
 
     def power(self, verb: str, machine: str) -> bool:
         """Do one of `sleep`, `wake`, `keep`, `unkeep` and `forget` to a machine. Return whether that is new.
@@ -256,7 +263,7 @@ class SchedulerService:
         Raises: KeyError for an unknown machine; PowerError where it cannot be done.
         """
         with self._cycle.lock:
-            done = self._power.order(verb, machine, self._in_use(), self._clock.wall_s())
+            done = self._power.order(verb, machine, self._in_use(), self._clock.steady_s())
         self._wake.set()
         return done
 
@@ -276,10 +283,11 @@ class SchedulerService:
 
     def timeline(self, job_id: str | None = None) -> Sequence[dict[str, Any]]:
         """Return `core.schemas.TimelineRow`s, oldest first."""
-        return [
+        rows = [
             {key: value for key, value in asdict(interval).items() if key != "nodes"}
             for interval in self._store.intervals(job_id)
         ]
+        return self._shown(rows)
 
     def trace(self) -> Sequence[str]:
         """Return the trace of all jobs, as `recording.trace_lines` does."""
@@ -309,6 +317,14 @@ class SchedulerService:
         Return what its job was sent by then.
         """
         return self._cycle.on_event(job_id, event, life)
+
+    def _shown(self, view: Any) -> Any:
+        """Return a view whose moments are by the machine's clock."""
+        return shown(view, self._ahead_s)
+
+    @property
+    def _ahead_s(self) -> float:
+        return self._clock.wall_s() - self._clock.steady_s()
 
     def _waits(self, job: JobRecord, nodes: NodesSnapshot) -> WaitReason | None:
         return presenters.wait_reason(
@@ -351,9 +367,12 @@ class SchedulerService:
             self._wake.wait(REATTACH_S)
 
     def _step(self) -> None:
+        if self._clock.monotonic_s() - self._clock_saved_s > SAVE_CLOCK_S:
+            self._store.write_fact(CLOCK, self._clock.saved())
+            self._clock_saved_s = self._clock.monotonic_s()
         self._cycle.step()
         with self._cycle.lock:
-            changed = self._power.tick(self._in_use, self._clock.wall_s())
+            changed = self._power.tick(self._in_use, self._clock.steady_s())
         if changed:
             self._nodes_changed()
 

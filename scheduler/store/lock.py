@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
+import psutil
 from sqlalchemy import Connection, Engine, text
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -33,7 +34,7 @@ class Lock(Protocol):
 
 def holder() -> dict[str, Any]:
     """Return who this is."""
-    return {"host": socket.gethostname(), "pid": os.getpid(), "since_s": time.time()}
+    return {"host": socket.gethostname(), "pid": os.getpid(), "since_s": psutil.Process().create_time()}
 
 
 def _refused(where: str, by: Mapping[str, Any]) -> StoreError:

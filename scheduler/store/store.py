@@ -30,7 +30,7 @@ from .intervals import PROFILING, RUNNING, JobTimes, UsageInterval
 from .job_writes import JobWrites
 from .schema import events as event_table
 from .schema import intervals as interval_table
-from .schema import jobs, machines
+from .schema import jobs, machines, meta
 from .tables import Found
 from .text_rows import TextRows
 from .unit import Changes, Levels, Write
@@ -421,6 +421,15 @@ class Store:
         """Return the newest jobs that have ended, in submission order, with what learners look at."""
         with self._db.reading() as connection:
             return ended.newest(connection, most)
+
+    def read_fact(self, key: str) -> str | None:
+        """Return a fact of the whole store; None: it is not known."""
+        with self._db.reading() as connection:
+            return connection.scalar(select(meta.c.value).where(meta.c.key == key))
+
+    def write_fact(self, key: str, value: str) -> None:
+        """Keep a fact of the whole store."""
+        self.write(lambda connection: tables.upsert(connection, meta, ("key",), [{"key": key, "value": value}]))
 
     def write(self, change: Callable[[Connection], None]) -> None:
         """Have another table written in the transaction under way, or in one of its own."""

@@ -133,7 +133,7 @@ def ended_in_the_past(world: World, n: int, now: float) -> None:
 
 def test_a_fit_runs_beside_rounds_and_its_model_is_kept(tmp_path: Path) -> None:
     world = world_of(tmp_path, durations={"refit_h": 1})
-    begun_s = world.clock.wall_s()
+    begun_s = world.clock.steady_s()
     for n in range(LEAST_JOBS):
         ended_in_the_past(world, n, begun_s)
     world.play("reopen\ngo\nafter 3700\ngo")

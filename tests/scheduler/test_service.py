@@ -13,6 +13,7 @@ from coadapt.core.reports import JobInfo
 from coadapt.estimators.measurements import Measurements
 from coadapt.executor.training.state.checkpoint import CheckpointStore
 from coadapt.policies.catalogue import make_policy
+from coadapt.scheduler.clock import SystemClock
 from coadapt.scheduler.forks import Forks
 from coadapt.scheduler.service import SchedulerService
 
@@ -29,7 +30,7 @@ def test_no_job_is_said_to_lack_a_gpu_type_before_the_nodes_are_known(tmp_path: 
         world.cycle,
         make_policy("fifo"),
     )
-    service._compiling = False
+    service._compiling, service._clock = False, SystemClock()
     (row,) = service.list()
     found = service.explain(row["id"])
     assert (row["wait_reason"], found["reason"]) == ("next_round", "next_round")

@@ -58,11 +58,15 @@ runs a
 
 @dataclass
 class ManualClock:
-    """Wall and monotonic seconds that only `forward` moves."""
+    """Seconds that only `forward` moves; `set_s`: by how much somebody has set the machine's clock."""
 
     now_s: float = 1_000_000.0
+    set_s: float = 0.0
 
     def wall_s(self) -> float:
+        return self.now_s + self.set_s
+
+    def steady_s(self) -> float:
         return self.now_s
 
     def monotonic_s(self) -> float:

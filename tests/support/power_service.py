@@ -80,7 +80,7 @@ class AdvisedService(SchedulerService):
 
     def _step(self) -> None:
         super()._step()
-        last, now = self._cycle.last_round, self._clock.wall_s()
+        last, now = self._cycle.last_round, self._clock.steady_s()
         if last is not None and last.number != self._advised:
             self._advised = last.number
             advice = self._advisor.advise(now, last.round, last.plan)
