@@ -14,13 +14,13 @@ from .backends import NodeSource
 from .machine_table import MachineTable
 from .nodes import lease_name
 from .power import closing
-from .power.adapter import Adapter
+from .power.adapter import Adapter, AdapterError
 from .power.autoscaler import Autoscaler
 from .power.commands import Commands
-from .power.control import Hands, PowerControl
+from .power.control import NO_SETTING, Hands, PowerControl
 from .power.hands import PowerHands
-from .power.machine import FAILED, LEAVING, ON, WAKING, Machine, saved_kwh
-from .power.reactions import Answer, Do
+from .power.machine import ASLEEP, FAILED, LEAVING, ON, WAKING, Machine, saved_kwh
+from .power.reactions import Do
 from .power.rules import Seen
 from .powered_nodes import PoweredNodes, seen_of
 from .services.contract import Advice
@@ -63,12 +63,12 @@ class Powering:
         Args:
             busy: returns what is on each node, by its id.
         """
-        if self._settings is None or not self._view.snapshot.ready:
+        if not self._view.snapshot.ready or (self._settings is None and not self.control.machines):
             return False
         before = self.control.machines
         if not self._begun and isinstance(self._hands, PowerHands):
             self._hands.begin(
-                frozenset(one.node.id for one in self.control.machines.values() if one.state is LEAVING)
+                frozenset(one.node.id for one in self.control.machines.values() if self._is_to_leave(one))
             )
         self._begun = True
         self.control.tick(self._seen(busy()), now)
@@ -119,13 +119,18 @@ class Powering:
                     f"{len(ids)} nodes have the machine name {name}, so that neither is powered off; "
                     "the label coadapt.io/machine gives each its own"
                 )
-        failed = (one for one in self.control.machines.values() if one.state is FAILED)
-        notes += [
-            f"{one.name} has failed: {one.reason}; `coadapt node wake {one.name}` tries again" for one in failed
-        ]
+        for one in self.control.machines.values():
+            if one.state is FAILED:
+                again = f"; `coadapt node wake {one.name}` tries again" if self._settings is not None else ""
+                notes.append(f"{one.name} has failed: {one.reason}{again}")
+            elif one.state is ASLEEP and self._settings is None:
+                notes.append(f"{one.name} sleeps, and nobody wakes it: {NO_SETTING}")
         return notes
 
     # --- inside -----------------------------------------------------------------------------------------------
+
+    def _is_to_leave(self, machine: Machine) -> bool:
+        return self._settings is not None and machine.state is LEAVING
 
     def _seen(self, busy: Mapping[str, str]) -> Seen:
         return seen_of(self._view.snapshot, busy)
@@ -133,7 +138,7 @@ class Powering:
     def _make_hands(self, settings: Settings, woken: Callable[[], None]) -> Hands:
         power = settings.power
         if power is None:
-            return _NoHands()
+            return _NoHands(lease_name)
         return PowerHands(self._adapter(power, settings.state_dir), lease_name, woken)
 
     def _adapter(self, power: PowerSettings, state_dir: str) -> Adapter:
@@ -196,11 +201,26 @@ def could_be_off(advised: Mapping[str, float | None], seen: Seen, now: float, ah
     return [f"{len(free)} node{'s' * (len(free) > 1)} could be off{until}: {', '.join(sorted(free))}"]
 
 
-class _NoHands:
-    """Does nothing, where there is no setting of power."""
+class _NoHands(PowerHands):
+    """Powers nothing, where there is no setting of power. It only gives back what an earlier service took."""
+
+    def __init__(self, lease_name: Callable[[str], str]) -> None:
+        super().__init__(_NoAdapter(), lease_name)
 
     def do(self, what: Do, machine: Machine) -> None:
-        raise AssertionError(f"power is not set up, and {what.value} of {machine.name} was asked for")
+        if what not in (Do.OPEN, Do.FORGET):
+            raise AssertionError(f"power is not set up, and {what.value} of {machine.name} was asked for")
+        super().do(what, machine)
 
-    def answers(self) -> Mapping[str, Answer]:
-        return {}
+
+class _NoAdapter:
+    """Can do nothing to a machine."""
+
+    def sleep(self, machine: Machine) -> None:
+        raise AdapterError(NO_SETTING)
+
+    def wake(self, machine: Machine) -> None:
+        raise AdapterError(NO_SETTING)
+
+    def is_on(self, machine: Machine) -> bool:
+        raise AdapterError(NO_SETTING)

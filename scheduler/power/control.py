@@ -15,7 +15,7 @@ from ...core.errors import PowerError
 from ...core.power_settings import PowerSettings
 from ..services.contract import Advice
 from .machine import ASLEEP, FAILED, LEAVING, WAKING, Machine
-from .reactions import Answer, Do, Reaction, Sight, fall_asleep, react, wake
+from .reactions import Answer, Do, Reaction, Sight, fall_asleep, react, settle, wake
 from .rules import Seen, substitute, why_not_asleep
 
 BY_OPERATOR = "an operator asked for it"
@@ -67,8 +67,15 @@ class PowerControl:
             self._new.append(advice)
 
     def tick(self, seen: Seen, now: float) -> None:
-        """Let every machine go on, follow new advice, and begin what is due."""
+        """Let every machine go on, follow new advice, and begin what is due.
+
+        Without settings machines that an earlier service left in the middle of a change are settled.
+        """
         if self._settings is None:
+            turn = _Turn(self.machines)
+            for _, machine in sorted(self.machines.items()):
+                turn.take(settle(machine, self._sight(machine, seen), now))
+            self._finish(turn, now)
             return
         self._answers |= self._hands.answers()
         for name, answer in self._answers.items():
@@ -173,7 +180,7 @@ class PowerControl:
 class _Turn:
     """What one turn changes."""
 
-    def __init__(self, machines: Mapping[str, Machine], settings: PowerSettings) -> None:
+    def __init__(self, machines: Mapping[str, Machine], settings: PowerSettings | None = None) -> None:
         self.machines = dict(machines)
         self.changed: set[str] = set()
         self.told: list[str] = []
@@ -224,7 +231,7 @@ class _Turn:
                 self.take(wake(machine, _reason(advice, name, "it is needed"), now))
         for name in dict.fromkeys(advice.sleep):
             machine = self.machines.get(name) or _plain(name, seen)
-            if machine is None or name in advice.wake:
+            if machine is None or name in advice.wake or self._settings is None:
                 continue
             machine = replace(machine, node=seen.usable(name) or machine.node)
             if why_not_asleep(machine, seen, self.machines, self._settings, now) is None:

@@ -19,6 +19,8 @@ RETRY_S = 10.0  # before a command that failed is repeated
 RECHECK_S = 15.0  # before a machine is asked again for its state
 BLIP_S, GONE_S = 5.0, 60.0  # after so long without its node a machine that has just woken, or another one, is lost
 
+NOBODY = "power is not set up any more"
+
 
 class Do(StrEnum):
     """What is done to a machine. `LOOK` closes its node to others, and tells whether anything runs there."""
@@ -145,6 +147,19 @@ def _without_node(machine: Machine, seen: Sight, settings: PowerSettings, now: f
 
 def _gpus(node: Node) -> str:
     return f"{n_gpus(node.gpus)} of type {node.gpu_type}"
+
+
+def settle(machine: Machine, seen: Sight, now: float) -> Reaction:
+    """Return what becomes of a machine that nobody powers any more: it is on if its node is there."""
+    if machine.state is ON:
+        return Reaction(machine)
+    leaves = machine.state is LEAVING
+    if seen.usable is not None or (leaves and seen.alive):
+        on = replace(machine, node=seen.usable or machine.node).turned(ON, now, NOBODY)
+        return Reaction(on, f"{machine.name} is on: {NOBODY}", Do.OPEN if leaves else None)
+    if (leaves or machine.state is WAKING) and not seen.alive:
+        return _fail(machine, f"its node is not there, and {NOBODY}", now)
+    return Reaction(machine)
 
 
 # --- falling asleep ---------------------------------------------------------------------------------------

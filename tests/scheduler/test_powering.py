@@ -9,7 +9,7 @@ import pytest
 from coadapt.core.cluster import Cluster, Node
 from coadapt.core.settings import Settings
 from coadapt.scheduler.nodes import NodesSnapshot
-from coadapt.scheduler.power.machine import ASLEEP, FAILED, LEAVING, Machine
+from coadapt.scheduler.power.machine import ASLEEP, FAILED, LEAVING, ON, WAKING, Machine
 from coadapt.scheduler.power.reactions import Answer, Do
 from coadapt.scheduler.powering import Powering
 from coadapt.scheduler.services.contract import Advice
@@ -38,6 +38,13 @@ def powering(folder: Path, *machines: Machine, power: bool = True, view: View | 
     store.machine_rows.write({one.name: one.to_json() for one in machines})
     settings = Settings(state_dir=str(folder), power=SETTINGS if power else None)
     return Powering(settings, store, view or View(*NODES), hands=NotingHands())
+
+
+def asked(found: Powering) -> list[str]:
+    """Return what was to be done to machines."""
+    hands = found._hands
+    assert isinstance(hands, NotingHands)
+    return hands.asked
 
 
 def test_machines_are_listed_whether_their_nodes_are_there_or_not(tmp_path: Path) -> None:
@@ -92,6 +99,38 @@ def test_only_for_the_autoscaler_a_machine_that_leaves_is_not_leased(tmp_path: P
     found = powering(tmp_path / "b", leaving)
     found._settings = SETTINGS.model_copy(update={"adapter": "autoscaler"})
     assert found.unleased == {"m0"}
+
+
+def test_machines_left_in_the_middle_are_settled_when_power_is_not_set_up_any_more(tmp_path: Path) -> None:
+    left = [
+        Machine("m0", NODES[0]).turned(LEAVING, 5.0, "nobody needs it"),
+        Machine("m7", replace(SLEEPS, machine="m7")).turned(WAKING, 5.0, "it is needed"),
+        Machine("m8", replace(SLEEPS, machine="m8")).turned(LEAVING, 5.0, "nobody needs it"),
+        Machine("m9", SLEEPS).turned(ASLEEP, 5.0, "nobody needs it"),
+    ]
+    found = powering(tmp_path, *left, power=False)
+    assert [node.id for node in found.nodes.snapshot.cluster.nodes] == ["n1", "n2"]
+    assert found.tick(dict, 10.0)
+    assert [(name, one.state) for name, one in sorted(found.control.machines.items())] == [
+        ("m0", ON),
+        ("m7", FAILED),
+        ("m8", FAILED),
+        ("m9", ASLEEP),
+    ]
+    assert [node.id for node in found.nodes.snapshot.cluster.nodes] == ["n0", "n1", "n2"], "jobs may use it again"
+    assert asked(found) == ["open m0", "forget m7", "forget m8"]
+    notes = found.notes(dict, 10.0)
+    assert "m7 has failed: its node is not there, and power is not set up any more" in notes
+    assert notes[-1].startswith("m9 sleeps, and nobody wakes it: power is not set up: `coadapt up --power ")
+    assert not found.tick(dict, 11.0)
+
+
+def test_a_machine_that_comes_back_is_on_also_when_power_is_not_set_up_any_more(tmp_path: Path) -> None:
+    for state in (ASLEEP, WAKING, FAILED):
+        machine = Machine("m0", replace(NODES[0], id="before")).turned(state, 5.0, "nobody needs it")
+        found = powering(tmp_path / state, machine, power=False)
+        assert found.tick(dict, 10.0)
+        assert [(row["machine"], row["state"]) for row in found.rows()] == [("m0", "on"), ("m1", "on")]
 
 
 def test_without_a_setting_no_machine_is_ever_touched(tmp_path: Path) -> None:
