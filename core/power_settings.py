@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
@@ -68,6 +69,12 @@ class PowerSettings(BaseModel):
         if self.adapter != "command" and given:
             raise ValueError(f"{given[0]}: is only for adapter 'command', not {self.adapter!r}")
         return self
+
+    @property
+    def by_type(self) -> Mapping[str, Mapping[str, float]]:
+        """Return the fields that are given by GPU type."""
+        fields = {"keep": self.keep, "idle_watts": self.idle_watts, "asleep_watts": self.asleep_watts}
+        return {name: value for name, value in fields.items() if isinstance(value, dict)}
 
     def kept(self, gpu_type: str) -> int:
         """Return how many nodes of a type are never powered off."""

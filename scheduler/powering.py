@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 
 from ..core.cluster import Node
+from ..core.errors import PowerError
 from ..core.power_settings import MACHINE, VERBS, PowerSettings
 from ..core.schemas import MachineRow
 from ..core.settings import Settings
@@ -76,6 +77,10 @@ class Powering:
 
     def order(self, verb: str, name: str, busy: Mapping[str, str], now: float) -> bool:
         """Do what an operator asks of a machine. Raises: as `PowerControl.order` does."""
+        if not self._view.snapshot.ready:
+            raise PowerError(
+                f"{name} is left as it is: the service has just started, and still looks for its nodes"
+            )
         return self.control.order(verb, name, self._seen(busy), now)
 
     @property
@@ -119,6 +124,7 @@ class Powering:
                     f"{len(ids)} nodes have the machine name {name}, so that neither is powered off; "
                     "the label coadapt.io/machine gives each its own"
                 )
+        notes += self._unknown_types(seen)
         for one in self.control.machines.values():
             if one.state is FAILED:
                 again = f"; `coadapt node wake {one.name}` tries again" if self._settings is not None else ""
@@ -126,6 +132,16 @@ class Powering:
             elif one.state is ASLEEP and self._settings is None:
                 notes.append(f"{one.name} sleeps, and nobody wakes it: {NO_SETTING}")
         return notes
+
+    def _unknown_types(self, seen: Seen) -> list[str]:
+        """Return a sentence for each GPU type of the settings that no machine has, as one that is misspelt."""
+        types = sorted({one.node.gpu_type for one in self.control.known(seen)})
+        fields = {} if self._settings is None or not types else self._settings.by_type
+        return [
+            f"{field} of the power file names {gpu_type}, which no machine has; known: {', '.join(types)}"
+            for field, values in fields.items()
+            for gpu_type in sorted(set(values) - set(types))
+        ]
 
     # --- inside -----------------------------------------------------------------------------------------------
 
@@ -174,7 +190,7 @@ def machine_row(machine: Machine, seen: Seen) -> MachineRow:
         since_s=machine.since_s,
         until_s=machine.until_s,
         keep=machine.keep,
-        reason=machine.reason,
+        reason=f"{len(ids)} nodes have this machine name" if len(ids) > 1 else machine.reason,
         gpu_type=node.gpu_type,
         pool=node.pool,
         gpus=node.gpus,

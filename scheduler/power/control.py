@@ -112,9 +112,10 @@ class PowerControl:
             kept = replace(machine, keep=verb == "keep")
             if kept == machine:
                 return False
-            self._ledger.write([] if kept.is_plain else [kept], [name] if kept.is_plain else [], [], now)
-            others = {other: one for other, one in self.machines.items() if other != name}
-            self.machines = others if kept.is_plain else {**others, name: kept}
+            turn = _Turn(self.machines)
+            leaves = kept.keep and kept.state is LEAVING
+            turn.take(wake(kept, "an operator keeps it on", now) if leaves else Reaction(kept))
+            self._finish(turn, now)
             return True
         if verb == "forget":
             return self._forget(machine, seen, now)
@@ -123,6 +124,8 @@ class PowerControl:
         machine = replace(machine, node=seen.usable(name) or machine.node)
         if verb == "wake":
             found = wake(machine, BY_OPERATOR, now)
+        elif machine.then_wake:
+            raise PowerError(f"{name} is not left asleep: it is needed again, and wakes once it is off")
         elif machine.state in (ASLEEP, LEAVING):
             return False
         else:
@@ -166,7 +169,7 @@ class PowerControl:
         if stored or turn.told:
             kept, gone = [one for one in stored if not one.is_plain], [one.name for one in stored if one.is_plain]
             self._ledger.write(kept, [*gone, *turn.gone], turn.told, now)
-            self.machines = dict(turn.machines)
+            self.machines = {name: one for name, one in turn.machines.items() if not one.is_plain}
         for name, what in turn.to_do:
             if name not in turn.machines:
                 continue

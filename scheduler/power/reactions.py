@@ -207,6 +207,10 @@ def _looking(
         return Reaction(machine)
     if not seen.alive:  # it has gone by itself
         return Reaction(replace(machine, step=Step.COMMAND), do=Do.STATE)
+    if machine.then_wake:
+        # As if woken: it is woken anew if the command that failed has powered it off all the same.
+        needed = machine.turned(ON, now, "it is needed again", woken=True)
+        return Reaction(needed, f"{machine.name} stays on: it is needed again", Do.OPEN)
     if machine.tries >= settings.tries:
         return stay(machine.reason)
     if answer is not None and answer.do is Do.LOOK:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from ...core.cluster import Cluster, Node
 from ...core.power_settings import PowerSettings
-from .machine import ASLEEP, LEAVING, ON, Machine
+from .machine import ASLEEP, FAILED, LEAVING, ON, Machine
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ def why_not_asleep(
         machines: those that are stored, by name, as they are after earlier decisions of this moment.
     """
     if machine.state is not ON:
-        return f"it is {machine.state.value}"
+        return "it has failed" if machine.state is FAILED else f"it is {machine.state.value}"
     ids = seen.alive.get(machine.name, ())
     if len(ids) > 1:
         return f"{len(ids)} nodes have this machine name; the label coadapt.io/machine gives each its own"

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from coadapt.core.cluster import Cluster, Node
+from coadapt.core.errors import PowerError
 from coadapt.core.settings import Settings
 from coadapt.scheduler.nodes import NodesSnapshot
 from coadapt.scheduler.power.machine import ASLEEP, FAILED, LEAVING, ON, WAKING, Machine
@@ -99,6 +100,27 @@ def test_only_for_the_autoscaler_a_machine_that_leaves_is_not_leased(tmp_path: P
     found = powering(tmp_path / "b", leaving)
     found._settings = SETTINGS.model_copy(update={"adapter": "autoscaler"})
     assert found.unleased == {"m0"}
+
+
+def test_orders_wait_until_the_nodes_are_known(tmp_path: Path) -> None:
+    view = View(*NODES)
+    view.snapshot = NodesSnapshot()
+    found = powering(tmp_path, view=view)
+    with pytest.raises(PowerError, match="m0 is left as it is: the service has just started"):
+        found.order("keep", "m0", {}, 10.0)
+
+
+def test_the_list_says_which_machine_has_a_name_that_others_have_too(tmp_path: Path) -> None:
+    assert [row["reason"] for row in powering(tmp_path).rows()] == ["", "2 nodes have this machine name"]
+
+
+def test_a_gpu_type_of_the_settings_that_no_machine_has_is_told(tmp_path: Path) -> None:
+    found = powering(tmp_path, view=View(NODES[0]))
+    found._settings = SETTINGS.model_copy(update={"keep": {"a10": 1, "a100": 1}, "idle_watts": {"h100": 800.0}})
+    assert found.notes(dict, 10.0) == [
+        "keep of the power file names a10, which no machine has; known: a100",
+        "idle_watts of the power file names h100, which no machine has; known: a100",
+    ]
 
 
 def test_machines_left_in_the_middle_are_settled_when_power_is_not_set_up_any_more(tmp_path: Path) -> None:

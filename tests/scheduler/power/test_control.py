@@ -167,6 +167,39 @@ def test_orders_for_unknown_machines_and_those_that_change_nothing(tmp_path: Pat
     assert not world.order("sleep", "m0")
 
 
+def test_a_machine_that_is_kept_while_it_leaves_stays_on_or_comes_back(tmp_path: Path) -> None:
+    world = MachineWorld(tmp_path, "a100:4 t4:2")
+    world.order("sleep", "m0")
+    assert world.order("keep", "m0")
+    assert (world.states(), world.hands.asked[-1]) == ("m0 on", "open m0")
+    assert world.told()[-1] == "m0 stays on: an operator keeps it on"
+    world.order("sleep", "m1")
+    world.tick(m1=FREE)
+    assert world.order("keep", "m1")
+    world.away.add("m1")
+    world.tick(m1=SLEPT)
+    world.tick()
+    assert world.tick(m1=OFF) == ["wake m1"]
+
+
+def test_a_machine_that_is_needed_again_is_not_said_to_sleep(tmp_path: Path) -> None:
+    world = MachineWorld(tmp_path, "a100:4 t4:2")
+    world.order("sleep", "m0")
+    world.tick(m0=FREE)
+    assert world.order("wake", "m0")
+    with pytest.raises(PowerError, match="m0 is not left asleep: it is needed again, and wakes once it is off"):
+        world.order("sleep", "m0")
+
+
+def test_a_machine_that_has_failed_is_said_to_have(tmp_path: Path) -> None:
+    world = MachineWorld(tmp_path, "a100:4 t4:2")
+    world.put_to_sleep("m0")
+    world.order("wake", "m0")
+    world.tick(201.0)
+    with pytest.raises(PowerError, match="m0 is not powered off: it has failed"):
+        world.order("sleep", "m0")
+
+
 def test_a_service_that_was_killed_anywhere_goes_on_from_its_store(tmp_path: Path) -> None:
     """Kill the service after every single step of a sleep and of a wake; each time it ends where it should."""
     for kills in range(1, 9):

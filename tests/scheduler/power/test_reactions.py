@@ -121,6 +121,14 @@ def test_a_machine_that_cannot_fall_asleep_stays_on_and_is_left_alone_for_a_whil
     assert machine.rest_until_s == machine.since_s + 300.0
 
 
+def test_a_machine_that_is_needed_again_stays_on_if_it_could_not_be_powered_off() -> None:
+    machine, _ = play(leaving(), "1 up free -> leaving/command sleep")
+    machine = wake(machine, "it is needed", 2.0).machine
+    machine, told = play(machine, "3 up sleep-failed -> leaving/look\n4 up -> leaving/look\n13 up -> on open")
+    assert told == ["m stays on: it is needed again"]
+    play(machine, "14 gone -> on\n20 gone -> waking/command wake")  # the command has worked all the same
+
+
 @pytest.mark.parametrize(
     "story",
     [
