@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 DONE = {
     "sleep": "is to sleep once nothing runs there",
     "wake": "is woken",
-    "keep": "is never powered off until `coadapt node keep NAME --undo`",
+    "keep": "is never powered off until `coadapt node keep {name} --undo`",
     "unkeep": "may be powered off again",
     "forget": "is forgotten",
 }
 BEFORE = {
     "sleep": "sleeps already, or is about to",
     "wake": "is on already, or wakes",
-    "keep": "was kept before",
+    "keep": "is kept on already",
     "unkeep": "was not kept",
     "forget": "was not known",
 }
@@ -34,16 +34,27 @@ def each(client: Client, verb: str, names: list[str], show: Callable[[Any], None
     Args:
         show: takes the rows of all machines instead of lines.
     """
+    from ..client.client import UnknownJobError
+
     rows: list[dict[str, Any]] = []
+    code = Exit.OK
     for name in dict.fromkeys(names):
         try:
             rows.append({"machine": name, "done": client.power(verb, name)})
-        except PowerError as error:
+        except (PowerError, UnknownJobError) as error:
+            code = max(code, Exit.NOT_FOUND if isinstance(error, UnknownJobError) else Exit.USAGE)
             rows.append({"machine": name, "done": False, "refused": str(error)})
             print(f"coadapt: {error}", file=sys.stderr)
             continue
         if show is None:
-            print(f"{name} {(DONE if rows[-1]['done'] else BEFORE)[verb]}")
+            done = (DONE if rows[-1]["done"] else BEFORE)[verb].format(name=name)
+            print(f"{name} {done}{_not_woken(client, name) if verb == 'keep' else ''}")
     if show is not None:
         show(rows)
-    return Exit.USAGE if any("refused" in row for row in rows) else Exit.OK
+    return code
+
+
+def _not_woken(client: Client, name: str) -> str:
+    """Return that a machine is off which is to be kept on, as nobody wakes it for that."""
+    states = {row["machine"]: row["state"] for row in client.machines()}
+    return f"; it sleeps, and `coadapt node wake {name}` wakes it" if states.get(name) == "asleep" else ""

@@ -207,13 +207,22 @@ def cluster_table(cluster: ClusterView) -> RenderableType:
     """Return a table of nodes with what runs on them, and the last round in a line."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     pools = any(node["pool"] for node in cluster["nodes"])
-    for name in ("NODE", *(["POOL"] if pools else []), "GPU TYPE", *_AMOUNTS, "JOBS (ON GPUS)"):
+    named = any(node["machine"] not in ("", node["id"]) for node in cluster["nodes"])
+    for name in (
+        "NODE",
+        *(["MACHINE"] if named else []),
+        *(["POOL"] if pools else []),
+        "GPU TYPE",
+        *_AMOUNTS,
+        "JOBS (ON GPUS)",
+    ):
         table.add_column(name, overflow="fold")
     for node in cluster["nodes"]:
         label = f" ({EMULATED})" if node["emulated"] else ""
         pool = [Text(node["pool"] or "-")] if pools else []
         table.add_row(
             node["id"][:12],
+            *([Text(printable(node["machine"]))] if named else []),
             *pool,
             Text(node["gpu_type"] + label),
             f"{node['free_gpus']}/{node['gpus']}",

@@ -9,8 +9,10 @@ import pytest
 from coadapt.cli import main, show
 from coadapt.cli.exit_codes import Exit
 from coadapt.client.client import UnknownJobError
+from coadapt.core.cluster import Node
 from coadapt.core.errors import PowerError
 from coadapt.core.schemas import MachineRow
+from coadapt.scheduler.presenters import node_row
 
 
 def row(machine: str, state: str = "on", **more: Any) -> MachineRow:
@@ -53,7 +55,14 @@ def test_machines_are_listed_with_their_states(capsys: pytest.CaptureFixture[str
     ("words", "code", "out", "err"),
     [
         (["wake", "m1"], Exit.OK, "m1 is woken\n", ""),
-        (["keep", "m1"], Exit.OK, "m1 is never powered off until `coadapt node keep NAME --undo`\n", ""),
+        (["keep", "m2"], Exit.OK, "m2 is never powered off until `coadapt node keep m2 --undo`\n", ""),
+        (
+            ["keep", "m1"],
+            Exit.OK,
+            "m1 is never powered off until `coadapt node keep m1 --undo`; "
+            "it sleeps, and `coadapt node wake m1` wakes it\n",
+            "",
+        ),
         (["keep", "m1", "--undo"], Exit.OK, "m1 may be powered off again\n", ""),
         (["sleep", "m1"], Exit.OK, "m1 sleeps already, or is about to\n", ""),
         (["forget", "m1"], Exit.OK, "m1 is forgotten\n", ""),
@@ -64,6 +73,12 @@ def test_machines_are_listed_with_their_states(capsys: pytest.CaptureFixture[str
             "coadapt: m0 is not powered off: a-1 is there\n",
         ),
         (["wake", "m7"], Exit.NOT_FOUND, "", "coadapt: no machine m7; `coadapt node list` shows all\n"),
+        (
+            ["wake", "m7", "m1"],
+            Exit.NOT_FOUND,
+            "m1 is woken\n",
+            "coadapt: no machine m7; `coadapt node list` shows all\n",
+        ),
     ],
     ids=str,
 )
@@ -80,6 +95,20 @@ def test_with_json_each_machine_has_a_row(capsys: pytest.CaptureFixture[str]) ->
         {"machine": "m0", "done": False, "refused": "m0 is not powered off: a-1 is there"},
         {"machine": "m1", "done": False},
     ]
+    assert main.run(["node", "wake", "m7", "m1", "--json"]) == Exit.NOT_FOUND
+    assert [row["done"] for row in json.loads(capsys.readouterr().out)] == [False, True]
+
+
+def test_the_cluster_names_the_machine_of_each_node(capsys: pytest.CaptureFixture[str]) -> None:
+    cluster: Any = {
+        "nodes": [node_row(Node("n" * 40, "a100", 4, machine="m0"), [])],
+        "asleep": [],
+        "saved_kwh": None,
+    }
+    cluster |= {"round_interval_s": 60.0, "rounds": 1, "phases": {}, "prices": {}, "solver_s": None, "gap": None}
+    show.console().print(show.cluster_table(cluster | {"notes": [], "events": [], "policy": "sia"}))
+    head, first, *_ = capsys.readouterr().out.splitlines()
+    assert (head.split()[:2], first.split()[:2]) == (["NODE", "MACHINE"], ["n" * 12, "m0"])
 
 
 def test_the_cluster_shows_who_sleeps_since_when_and_what_it_saves(capsys: pytest.CaptureFixture[str]) -> None:
