@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 from pathlib import Path
@@ -28,18 +29,21 @@ def load(path: str | Path) -> PowerSettings:
     except OSError as error:
         raise PowerFileError(f"{path}: cannot be read: {error.strerror}") from None
     except safe_yaml.YamlProblem as error:
-        raise PowerFileError(f"{path}: {error}") from None
+        raise PowerFileError(f"{path}: {safe_yaml.told(error, 'power file')}") from None
     if not isinstance(values, dict):
         raise PowerFileError(f"{path}: is not a mapping of fields, such as adapter: command")
     try:
         settings = PowerSettings.model_validate(values)
     except ValidationError as error:
         raise PowerFileError(f"{path}: {_sentence(error)}") from None
+    found: dict[str, list[str]] = {}
     for verb in VERBS:
         words = getattr(settings, verb)
         if words is not None and shutil.which(words[0]) is None:
             raise PowerFileError(f"{path}: {verb}: there is no program {words[0]} here that can be run")
-    return settings
+        if words is not None and os.path.dirname(words[0]):
+            found[verb] = [os.path.abspath(words[0]), *words[1:]]  # the service runs in another folder
+    return settings.model_copy(update=found)
 
 
 def _sentence(error: ValidationError) -> str:

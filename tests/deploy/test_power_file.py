@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from coadapt.deploy.power_file import load
 
 GOOD = """
@@ -31,3 +32,14 @@ def test_a_good_file_is_read(tmp_path: Path) -> None:
         800.0,
     )
     assert load(written(tmp_path, "adapter: emulated\nidle_watts: {a100: 900}\n")).saved_watts("t4") is None
+
+
+def test_a_program_beside_the_operator_is_found_from_any_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "pw.sh").write_text("#!/bin/sh\n")
+    (tmp_path / "pw.sh").chmod(0o755)
+    monkeypatch.chdir(tmp_path)
+    words = "[./pw.sh, '{machine}']"
+    settings = load(written(tmp_path, f"adapter: command\nsleep: {words}\nwake: {words}\nstate: {words}\n"))
+    assert settings.wake == [str(tmp_path / "pw.sh"), "{machine}"]

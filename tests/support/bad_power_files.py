@@ -107,6 +107,7 @@ BAD_POWER_FILES: list[tuple[str, Way, str]] = [
     emulated("a number that is yes", "boot_s: true", "boot_s: true is not a number"),
     emulated("nodes that are yes", "keep: true", "keep: true is not a whole number"),
     emulated("half a try", "tries: 1.5", "tries: 1.5 is not a whole number"),
+    file("an empty power file", "", "the file is empty"),
     file("a list instead of power", "- a\n", "is not a mapping of fields, such as adapter: command"),
     file(
         "power that is no YAML",
