@@ -203,4 +203,4 @@ def _three_cases(groups: list[Rolling | None]) -> tuple[float | None, str]:
         if group is not None:
             jobs = f"{group.count} earlier job{'s' * (group.count > 1)} {of_what}"
             return (group.newest_mean_s if newest else group.mean_s), jobs
-    return None, "no earlier job"
+    return None, "a guess, as no earlier job has ended"

@@ -46,7 +46,7 @@ def test_without_decay_all_weigh_alike_and_without_history_nobody_can_tell() -> 
     features = history(*((job(f"j{n}", name="x"), s) for n, s in enumerate((100.0, 400.0))), decay=1.0)
     assert features.row(job("new", name="x")).rolling_s == 250.0
     row = JobFeatures().row(job("new"))
-    assert (row.rolling_s, row.basis) == (None, "no earlier job")
+    assert (row.rolling_s, row.basis) == (None, "a guess, as no earlier job has ended")
 
 
 def test_a_row_does_not_change_when_jobs_end_later() -> None:
