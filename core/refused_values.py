@@ -26,8 +26,8 @@ def accepted(item: Mapping[str, Any]) -> str:
     bounds = {
         "greater_than": "a number above {gt:g}",
         "greater_than_equal": "a number of at least {ge:g}",
-        "less_than": "a number below {lt}",
-        "less_than_equal": "a number of at most {le}",
+        "less_than": "a number below {lt:.15g}",
+        "less_than_equal": "a number of at most {le:.15g}",
         "finite_number": "a finite number",
         "too_short": "a list with at least {min_length} entry",
         "string_too_short": "a text with at least {min_length} character",
@@ -44,6 +44,7 @@ def accepted(item: Mapping[str, Any]) -> str:
         "string": "text",
         "bool": "true or false",
         "list": "a list",
+        "date": "a date, such as 2026-12-25",
         "dict": "a mapping",
         "model": "a mapping",
         "frozen": "a list",
