@@ -117,7 +117,9 @@ class Powering:
         """
         advised = self.control.advised if self._settings is None else {}
         seen = self._seen(busy() if advised else {})
-        notes = could_be_off(advised, seen, now, ahead_s)
+        kept = {name for name, one in self.control.machines.items() if one.keep}
+        free = {name: until for name, until in advised.items() if name not in kept}
+        notes = could_be_off(free, seen, now, ahead_s)
         for name, ids in sorted(seen.alive.items()):
             if self._settings is not None and len(ids) > 1:
                 notes.append(

@@ -16,7 +16,7 @@ from ...core.power_settings import PowerSettings
 from ..services.contract import Advice
 from .machine import ASLEEP, FAILED, LEAVING, WAKING, Machine
 from .reactions import Answer, Do, Reaction, Sight, fall_asleep, react, settle, wake
-from .rules import Seen, substitute, why_not_asleep
+from .rules import Seen, instead_of, substitute, why_not_asleep
 
 BY_OPERATOR = "an operator asked for it"
 NO_SETTING = "power is not set up: `coadapt up --power FILE.yaml` says how machines are powered off and on"
@@ -232,14 +232,21 @@ class _Turn:
         for name in dict.fromkeys(advice.wake):
             if (machine := self.machines.get(name)) is not None and machine.state is not FAILED:
                 self.take(wake(machine, _reason(advice, name, "it is needed"), now))
+        spoken_of = {*advice.wake, *advice.sleep}
         for name in dict.fromkeys(advice.sleep):
             machine = self.machines.get(name) or _plain(name, seen)
             if machine is None or name in advice.wake or self._settings is None:
                 continue
             machine = replace(machine, node=seen.usable(name) or machine.node)
-            if why_not_asleep(machine, seen, self.machines, self._settings, now) is None:
-                reason = _reason(advice, name, "nobody needs it")
-                self.take(fall_asleep(machine, reason, advice.until_s.get(name), now))
+            if why_not_asleep(machine, seen, self.machines, self._settings, now) is not None:
+                # A service goes by counts and may name one that is kept; another idle one does as well.
+                other = instead_of(machine, spoken_of, seen, self.machines, self._settings, now)
+                if other is None:
+                    continue
+                machine = other
+                spoken_of.add(machine.name)
+            reason = _reason(advice, name, "nobody needs it")
+            self.take(fall_asleep(machine, reason, advice.until_s.get(name), now))
 
 
 def _reason(advice: Advice, name: str, otherwise: str) -> str:

@@ -105,7 +105,7 @@ def react(machine: Machine, seen: Sight, answer: Answer | None, settings: PowerS
         return _is_there(machine, seen.usable, now)
     if machine.state is WAKING:
         return _waking(machine, seen, answer, settings, now)
-    if machine.state is ON and machine.since_s is not None:
+    if machine.state is ON and not machine.is_plain:
         return _without_node(machine, seen, settings, now)
     return Reaction(machine)
 
@@ -133,16 +133,18 @@ def _without_node(machine: Machine, seen: Sight, settings: PowerSettings, now: f
 
     One that has just woken is woken again. Another one may have been switched off by somebody who works on it.
     """
+    if machine.woken and machine.for_s(now) < settings.wake_limit_s:
+        return _away(machine, seen, BLIP_S, now) or _wake(machine, "its node has gone soon after it came", now)
+    return _away(machine, seen, GONE_S, now) or _fail(machine, "its node has gone", now)
+
+
+def _away(machine: Machine, seen: Sight, wait_s: float, now: float) -> Reaction | None:
+    """Wait for the node of a machine that is on; None: it has been away for so long."""
     if seen.alive:
         return Reaction(replace(machine, again_s=0.0) if machine.again_s else machine)
-    new = machine.woken and machine.for_s(now) < settings.wake_limit_s
     if not machine.again_s:
-        return Reaction(replace(machine, again_s=now + (BLIP_S if new else GONE_S)))
-    if now < machine.again_s:
-        return Reaction(machine)
-    if new:
-        return _wake(machine, "its node has gone soon after it came", now)
-    return _fail(machine, "its node has gone", now)
+        return Reaction(replace(machine, again_s=now + wait_s))
+    return Reaction(machine) if now < machine.again_s else None
 
 
 def _gpus(node: Node) -> str:
@@ -152,7 +154,7 @@ def _gpus(node: Node) -> str:
 def settle(machine: Machine, seen: Sight, now: float) -> Reaction:
     """Return what becomes of a machine that nobody powers any more: it is on if its node is there."""
     if machine.state is ON:
-        return Reaction(machine)
+        return _away(machine, seen, GONE_S, now) or _fail(machine, "its node has gone", now)
     leaves = machine.state is LEAVING
     if seen.usable is not None or (leaves and seen.alive):
         on = replace(machine, node=seen.usable or machine.node).turned(ON, now, NOBODY)

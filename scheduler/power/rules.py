@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ...core.cluster import Cluster, Node
 from ...core.power_settings import PowerSettings
@@ -61,6 +61,31 @@ def why_not_asleep(
         return f"the last {kept} {node.gpu_type} nodes stay on, as `keep` says"
     if now < machine.rest_until_s:
         return f"it is left alone for a while: {machine.reason}"
+    return None
+
+
+def instead_of(
+    machine: Machine,
+    taken: Collection[str],
+    seen: Seen,
+    machines: Mapping[str, Machine],
+    settings: PowerSettings,
+    now: float,
+) -> Machine | None:
+    """Return a machine to power off in place of one that is idle and stays on all the same; None: there is none.
+
+    It is of the same pool and GPU type. `taken`: machines that are spoken of already.
+    """
+    node = seen.usable(machine.name)
+    if node is None or node.id in seen.busy:
+        return None
+    for other in seen.cluster.of_type(node.gpu_type):
+        name = other.machine_name
+        if name in taken or other.pool != node.pool:
+            continue
+        found = replace(machines.get(name) or Machine(name, other), node=other)
+        if why_not_asleep(found, seen, machines, settings, now) is None:
+            return found
     return None
 
 

@@ -79,6 +79,8 @@ def test_advice_is_shown_without_a_setting_and_followed_with_one(tmp_path: Path)
     shown.take(advice, 10.0)
     assert not shown.tick(dict, 10.0)
     assert [note.startswith("1 node could be off until about") for note in shown.notes(dict, 10.0)] == [True]
+    shown.order("keep", "m0", {}, 10.0)
+    assert shown.notes(dict, 10.0) == [], "an operator keeps it on"
     done = powering(tmp_path / "b")
     done.take(advice, 10.0)
     assert done.tick(dict, 10.0)

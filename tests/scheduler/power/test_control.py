@@ -167,6 +167,32 @@ def test_orders_for_unknown_machines_and_those_that_change_nothing(tmp_path: Pat
     assert not world.order("sleep", "m0")
 
 
+def test_another_idle_machine_sleeps_in_place_of_one_that_is_kept(tmp_path: Path) -> None:
+    world = MachineWorld(tmp_path, "a100:4 a100:4 a100:4 t4:2")
+    world.order("keep", "m0")
+    world.busy["n1"] = "a-1 is there"
+    assert world.advise(sleep=["m0", "m3"]) == ["look m2", "look m3"]
+    (tmp_path / "b").mkdir()
+    other = MachineWorld(tmp_path / "b", "a100:4 a100:4")
+    other.busy["n0"] = "a-1 is there"
+    assert other.advise(sleep=["m0"]) == [], "a job has come, so that fewer nodes are idle"
+
+
+@pytest.mark.parametrize("settings", [SETTINGS, None], ids=["power", "no power"])
+def test_a_kept_machine_whose_node_is_gone_is_not_said_to_be_on(
+    tmp_path: Path, settings: PowerSettings | None
+) -> None:
+    world = MachineWorld(tmp_path, "a100:4 t4:2", settings)
+    world.order("keep", "m0")
+    world.away.add("m0")
+    world.tick()
+    world.tick(59.0)
+    assert world.states() == "m0 on"
+    world.tick(2.0)
+    assert (world.states(), world.told()[-1]) == ("m0 failed", "m0 has failed: its node has gone")
+    assert world.order("forget", "m0")
+
+
 def test_a_machine_that_is_kept_while_it_leaves_stays_on_or_comes_back(tmp_path: Path) -> None:
     world = MachineWorld(tmp_path, "a100:4 t4:2")
     world.order("sleep", "m0")
