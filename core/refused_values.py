@@ -48,7 +48,6 @@ def accepted(item: Mapping[str, Any]) -> str:
         "dict": "a mapping",
         "model": "a mapping",
         "frozen": "a list",
-        "date": "a date such as 2020-12-25",
     }
     return nouns.get(kind.split("_")[0], str(item["msg"]).removeprefix("Input should be "))
 
