@@ -80,8 +80,8 @@ AMOUNTS = [
     BadForesight(
         "a holiday that is no date",
         Both("""--service energy --service-option 'energy.holidays=["sunday"]'"""),
-        "--service-option: service energy: holidays.0: 'sunday' is not accepted, must be a date "
-        "such as 2020-12-25",
+        "--service-option: service energy: holidays.0: 'sunday' is not accepted, must be a date, "
+        "such as 2026-12-25",
     ),
     service("durations", "refit_h", "0", "a number above 0"),
     service("durations", "most_jobs", "1", "a whole number of at least 1000"),

@@ -13,22 +13,6 @@ def test_an_unknown_service_is_refused_with_those_there_are() -> None:
         make_service("duratoins", {})
 
 
-@pytest.mark.parametrize(
-    ("name", "option", "value", "said"),
-    [
-        ("energy", "buffer", -1, "-1 is not a number of at least 0"),
-        ("energy", "rule", "peek", "peek is not one of peak, trend, recent"),
-        ("durations", "similarity", 2, "2 is not a number of at most 1"),
-        ("durations", "refit_h", "daily", "daily is not a number"),
-    ],
-)
-def test_a_value_that_is_not_accepted_is_named_with_what_is(
-    name: str, option: str, value: object, said: str
-) -> None:
-    with pytest.raises(ValueError, match=rf"service {name}: {option}: {said}$"):
-        make_service(name, {option: value})
-
-
 def test_a_service_needs_options_and_the_base_class() -> None:
     with pytest.raises(TypeError, match="must derive from"):
         register("strange")(type("Strange", (), {}))
