@@ -23,3 +23,11 @@ class StateError(RuntimeError):
 
 class PowerError(ValueError):
     """A machine could not be powered off or on as asked; one sentence for a person."""
+
+
+class KeyReusedError(ValueError):
+    """An idempotency key came again with another request; one sentence that says what differs."""
+
+
+class IdentityError(ValueError):
+    """A user or a token is not what it should be; one sentence for a person."""

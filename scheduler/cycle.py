@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
-from ..core.errors import JobStateError
+from ..core.errors import JobStateError, KeyReusedError
 from ..core.events import EventKind
 from ..core.job import JobSpec, Phase
 from ..core.settings import Settings
@@ -296,7 +296,10 @@ class SchedulingCycle:
         origin: Origin | None = None,
         owner: str = "",
     ) -> JobRecord:
-        """Store a job and return it; the same key again returns the same job. Raises: StateError."""
+        """Store a job and return it; the same key again returns the same job.
+
+        Raises: KeyReusedError where the key came before with another job; StateError.
+        """
         with self._watch.storing(), self.lock:
             job, new = self._store.submit(
                 spec,
@@ -310,6 +313,8 @@ class SchedulingCycle:
             if new:
                 self._records.note(job)
                 self.ask_round()
+            elif origin is None and job.life == 0:
+                _check_same(job, spec, package, owner)
         return job
 
     def cancel(self, job_id: str) -> bool:
@@ -497,6 +502,18 @@ def _with_line(error: Exception) -> str:
         return str(error)
     raised = traceback.extract_tb(error.__traceback__)[-1]
     return f"{type(error).__name__}: {error} ({Path(raised.filename).name}, line {raised.lineno})"
+
+
+def _check_same(job: JobRecord, spec: JobSpec, package: str | None, owner: str) -> None:
+    """Raise KeyReusedError unless a job is the one that is submitted again."""
+    before, now = job.spec.model_dump(), spec.model_dump()
+    differing = [name for name in before if before[name] != now[name]]
+    differing += ["package"] if job.package != package else []
+    differing += ["owner"] if job.owner != owner else []
+    if differing:
+        raise KeyReusedError(
+            f"Idempotency-Key: {job.id} was submitted with it, and this job differs in {', '.join(differing)}"
+        )
 
 
 def _on_machines(job: JobRecord, slots: Sequence[Slot], nodes: NodesSnapshot) -> JobRecord:

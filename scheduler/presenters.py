@@ -220,6 +220,11 @@ def job_event(event: Event) -> JobEvent:
     return JobEvent(time_s=event.time_s, kind=kind, text=str(event.data.get("text", kind)))
 
 
+def numbered_event(event: Event) -> dict[str, Any]:
+    """Return an event as the API sends it."""
+    return {**job_event(event), "number": event.number, "job_id": event.job_id, "who": event.who}
+
+
 def cluster_view(
     snapshot: NodesSnapshot,
     jobs: Sequence[JobRecord],

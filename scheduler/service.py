@@ -37,6 +37,7 @@ from .degraded import StoreWatch
 from .executors import Executors
 from .folders import FolderHook
 from .forks import Forks, check_resumed, origin_of, would_fork
+from .identities import Identities
 from .jobs.record import ChangedFile, JobRecord
 from .kernels import load_kernels
 from .loop import Loop
@@ -47,6 +48,7 @@ from .packages import PackageStore
 from .powering import Powering
 from .recording import trace_lines
 from .shown_moments import shown
+from .store import tables
 from .store.failures import StoreFailure
 from .store.store import Store
 from .verbs import VERBS, resume_changed
@@ -94,6 +96,7 @@ class SchedulerService:
             woken=self._wake.set,
             watch=self._watch,
         )
+        self._identities = Identities(self._store, self._clock)
         self._forks = Forks(self._store, self._cycle.do, settings, ThreadPoolExecutor(1, "forks"))
         self._view.start()
         begin = (self._folders.clean_rest, self._forks.begin_rest, self._reattach, self._warm_up)
@@ -111,6 +114,67 @@ class SchedulerService:
 
     # --- what users ask ---------------------------------------------------------------------------------
 
+    def page(
+        self, before: int | None, most: int, phases: Sequence[str], owner: str | None, name: str | None
+    ) -> tuple[Sequence[dict[str, Any]], int | None]:
+        """Return rows of jobs with numbers below `before`, newest first, and the `before` of the next page.
+
+        Args:
+            phases, owner, name: only those jobs; empty or None: all.
+        """
+        nodes = self._nodes.snapshot
+        found = self._store.page(before, most + 1, tables.chosen(phases, owner, name))
+        shown_jobs, cluster = found[:most], _cluster(nodes)
+        rows = [
+            dict(presenters.job_row(job, self._waits(job, nodes), cluster, nodes.asleep)) for job in shown_jobs
+        ]
+        return self._shown(rows), shown_jobs[-1].number if len(found) > most else None
+
+    def owner(self, job_id: str) -> str:
+        """Return whose a job is. Raises: KeyError."""
+        return self._store.get(job_id).owner
+
+    def authenticate(self, token: str) -> dict[str, Any] | str:
+        """Return whose token it is, as `Identities.authenticate` does."""
+        return self._identities.authenticate(token)
+
+    def users(self) -> Sequence[dict[str, Any]]:
+        """Return all users."""
+        return self._identities.users()
+
+    def put_user(self, name: str, role: str, disabled: bool = False) -> bool:
+        """Make a user or change its role. Raises: IdentityError; StateError."""
+        with self._watch.storing():
+            return self._identities.put_user(name, role, disabled)
+
+    def tokens(self, user: str | None = None) -> Sequence[dict[str, Any]]:
+        """Return tokens of a user or of all, as `Identities.tokens` does."""
+        return self._identities.tokens(user)
+
+    def issue_token(self, user: str, label: str = "", days: float | None = None) -> dict[str, Any]:
+        """Make a token. Raises: IdentityError; StateError."""
+        with self._watch.storing():
+            return self._identities.issue(user, label, days)
+
+    def revoke_token(self, token_id: str, user: str | None = None) -> bool:
+        """Revoke a token. Raises: KeyError; StateError."""
+        with self._watch.storing():
+            return self._identities.revoke(token_id, user)
+
+    def events_after(self, number: int, most: int) -> Sequence[dict[str, Any]]:
+        """Return the first events after one with a number, oldest first."""
+        found = self._store.events_after(number, most)
+        return self._shown([presenters.numbered_event(event) for event in found])
+
+    def job_events(self, job_id: str, last: int = 200) -> Sequence[dict[str, Any]]:
+        """Return the newest events of a job, oldest first. Raises: KeyError."""
+        found = self._store.events(self._store.get(job_id).id, last)
+        return self._shown([presenters.numbered_event(event) for event in found])
+
+    def last_event(self) -> int:
+        """Return the number of the newest event."""
+        return self._store.last_event
+
     def submit(
         self, spec_json: str, package: str | None, idempotency_key: str, script_key: str = "", owner: str = ""
     ) -> str:
@@ -124,12 +188,15 @@ class SchedulerService:
         )
         return job.id
 
-    def fork(self, job_id: str, steps: int | None, idempotency_key: str, changed: Mapping[str, str]) -> str:
+    def fork(
+        self, job_id: str, steps: int | None, idempotency_key: str, changed: Mapping[str, str], owner: str = ""
+    ) -> str:
         """Store a job that starts from a checkpoint of another one, and return its id.
 
         Args:
             steps: of the checkpoint; None: the newest one.
             changed: `spec`, `package` and `script_key` of another job file, or only a `name`.
+            owner: whose it is; "": of the same user.
 
         Raises: KeyError, JobStateError; pydantic.ValidationError for a bad spec.
         """
@@ -142,7 +209,7 @@ class SchedulerService:
             package=changed.get("package", source.package),
             script_key=changed.get("script_key", source.script_key),
             origin=origin_of(source, spec, steps, self._settings, measured),
-            owner=source.owner,
+            owner=owner or source.owner,
         )
         self._forks.begin(job.id)
         return job.id
@@ -281,11 +348,11 @@ class SchedulerService:
             asleep=nodes.asleep,
         )
 
-    def timeline(self, job_id: str | None = None) -> Sequence[dict[str, Any]]:
-        """Return `core.schemas.TimelineRow`s, oldest first."""
+    def timeline(self, job_id: str | None = None, owner: str | None = None) -> Sequence[dict[str, Any]]:
+        """Return `core.schemas.TimelineRow`s, oldest first; `owner`: only of that user's jobs."""
         rows = [
             {key: value for key, value in asdict(interval).items() if key != "nodes"}
-            for interval in self._store.intervals(job_id)
+            for interval in self._store.intervals(job_id, owner)
         ]
         return self._shown(rows)
 

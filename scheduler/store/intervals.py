@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import Connection, select
 
 from ..jobs.held_time import TRAINING, HeldTime
-from .schema import intervals
+from .schema import intervals, jobs
 
 RUNNING, PROFILING = "running", "profiling"  # phases
 _COLUMNS = tuple(column for column in intervals.c if column.name != "id")
@@ -71,10 +71,14 @@ def row(number: int, interval: UsageInterval) -> dict[str, Any]:
     return {"id": number, **asdict(interval)}
 
 
-def read(connection: Connection, job_ids: Iterable[str] | None = None) -> Iterator[tuple[int, UsageInterval]]:
-    """Yield intervals with their numbers, oldest first; None: those of all jobs."""
+def read(
+    connection: Connection, job_ids: Iterable[str] | None = None, owner: str | None = None
+) -> Iterator[tuple[int, UsageInterval]]:
+    """Yield intervals with their numbers, oldest first; None: those of all jobs, or of all users."""
     query = select(intervals.c.id, *_COLUMNS).order_by(intervals.c.id)
     if job_ids is not None:
         query = query.where(intervals.c.job_id.in_(list(job_ids)))
+    if owner is not None:
+        query = query.where(intervals.c.job_id.in_(select(jobs.c.id).where(jobs.c.owner == owner)))
     for number, *values in connection.execute(query.execution_options(yield_per=1000)):
         yield number, UsageInterval(*values)

@@ -19,7 +19,6 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
-    null,
     text,
 )
 
@@ -158,4 +157,26 @@ machines = Table(
     "machines", metadata, Column("name", Text, primary_key=True), Column("text", Text, nullable=False)
 )
 
-NO_END = intervals.c.end_s.is_(null())
+users = Table(
+    "users",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("role", Text, nullable=False),
+    Column("disabled", Boolean, nullable=False, server_default=text("false")),
+    Column("created_s", Double, nullable=False),
+)
+
+# Of a token only its digest is kept.
+tokens = Table(
+    "tokens",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("user", Text, nullable=False),
+    Column("digest", Text, nullable=False),
+    Column("label", Text, nullable=False, server_default=""),
+    Column("created_s", Double, nullable=False),
+    Column("expires_s", Double),
+    Column("revoked_s", Double),
+    Column("used_s", Double),
+    Index("tokens_of_user", "user"),
+)

@@ -372,10 +372,10 @@ class Store:
         with self._changing() as changes:
             self._close(changes, job_id, now, phase, gpu_type)
 
-    def intervals(self, job_id: str | None = None) -> list[UsageInterval]:
-        """Return the intervals of a job or of all, oldest first."""
+    def intervals(self, job_id: str | None = None, owner: str | None = None) -> list[UsageInterval]:
+        """Return the intervals of a job, of a user's jobs or of all, oldest first."""
         with self._db.reading() as connection:
-            found = intervals.read(connection, None if job_id is None else [job_id])
+            found = intervals.read(connection, None if job_id is None else [job_id], owner)
             return [interval for _, interval in found]
 
     def held_time(self, job_id: str) -> HeldTime:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, RowMapping, Table, bindparam, insert, select, update
+from sqlalchemy import ColumnElement, Connection, RowMapping, Table, and_, bindparam, insert, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from ..jobs.record import JobRecord
@@ -81,6 +81,18 @@ def write_measurements(connection: Connection, rows: Sequence[tuple[str, str, st
     """Write (job id, GPU type, text) of measurements."""
     named = [{"job_id": id, "gpu_type": t, "measured": text} for id, t, text in rows]
     upsert(connection, measurements, ("job_id", "gpu_type"), named)
+
+
+def chosen(phases: Sequence[str], owner: str | None, name: str | None) -> ColumnElement[bool] | None:
+    """Return the condition that fits jobs of some phases, of a user or of a name; empty or None: of all."""
+    conditions = list[ColumnElement[bool]]()
+    if phases:
+        conditions.append(jobs.c.phase.in_(phases))
+    if owner is not None:
+        conditions.append(jobs.c.owner == owner)
+    if name is not None:
+        conditions.append((jobs.c.name == name) | (jobs.c.id == name))
+    return and_(*conditions) if conditions else None
 
 
 def read_jobs(

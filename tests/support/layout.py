@@ -54,6 +54,7 @@ ROOMS: dict[str, set[str]] = {
         "scheduler/store",
     },
     "simulator": {"core", "estimators", "optimizer", "policies", "scheduler/services"},
+    "api": {"core"},
     "client": {"core"},
     "deploy": {"core", "client", "policies", "scheduler", "executor"},
     "cli": {"core", "client", "deploy", "policies", "simulator", "executor", "scheduler/services"},

@@ -1,5 +1,7 @@
 """Specs, states, measurements and reports stand in rows of their own; events have causes, profiles have owners.
 
+There are users with their tokens.
+
 Records that cannot be read become rows all the same, so that the service sets the job aside and tells why.
 """
 
@@ -97,6 +99,25 @@ def upgrade() -> None:
     )
     op.drop_table("earlier_profiles")
     op.execute("delete from meta where key='version'")
+    op.create_table(
+        "users",
+        sa.Column("name", sa.Text, primary_key=True),
+        sa.Column("role", sa.Text, nullable=False),
+        sa.Column("disabled", sa.Boolean, nullable=False, server_default=sa.text("false")),
+        sa.Column("created_s", sa.Double, nullable=False),
+    )
+    op.create_table(
+        "tokens",
+        sa.Column("id", sa.Text, primary_key=True),
+        sa.Column("user", sa.Text, nullable=False),
+        sa.Column("digest", sa.Text, nullable=False),
+        sa.Column("label", sa.Text, nullable=False, server_default=""),
+        sa.Column("created_s", sa.Double, nullable=False),
+        sa.Column("expires_s", sa.Double),
+        sa.Column("revoked_s", sa.Double),
+        sa.Column("used_s", sa.Double),
+    )
+    op.create_index("tokens_of_user", "tokens", ["user"])
 
 
 def _create_tables() -> None:
@@ -242,6 +263,8 @@ def _by_gpu_type(text: str) -> dict[str, dict[str, Any]]:
 def downgrade() -> None:
     """Put records together. What the first version does not know is left out."""
     connection = op.get_bind()
+    op.drop_table("tokens")
+    op.drop_table("users")
     op.drop_index("jobs_unretired", "jobs")
     op.drop_index("jobs_of_owner", "jobs")
     op.drop_index("jobs_finished", "jobs")

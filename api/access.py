@@ -1,0 +1,80 @@
+"""Who may do what: one table of all routes, and a pure function over it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ..core.identity import Identity, Role
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What a route asks of who calls it.
+
+    role: the least that is needed; None: nobody is asked.
+    of_job: whether it is about one job, which has an owner.
+    changes: whether it changes something. A viewer never does.
+    """
+
+    role: Role | None
+    of_job: bool = False
+    changes: bool = False
+
+
+_READ_JOB, _CHANGE_JOB = Rule(Role.VIEWER, of_job=True), Rule(Role.USER, of_job=True, changes=True)
+_READ, _CHANGE = Rule(Role.VIEWER), Rule(Role.USER, changes=True)
+_OPERATE = Rule(Role.OPERATOR, changes=True)
+
+# (method, path) -> rule. A route that is not here is not served.
+RULES: Mapping[tuple[str, str], Rule] = {
+    ("GET", "/healthz"): Rule(None),
+    ("GET", "/readyz"): Rule(None),
+    ("GET", "/v1/health"): _READ,
+    ("GET", "/v1/me"): _READ,
+    ("GET", "/v1/settings"): _READ,
+    ("GET", "/v1/jobs"): _READ,
+    ("POST", "/v1/jobs"): _CHANGE,
+    ("GET", "/v1/jobs/{job_id}"): _READ_JOB,
+    ("POST", "/v1/jobs/{job_id}/cancel"): _CHANGE_JOB,
+    ("POST", "/v1/jobs/{job_id}/pause"): _CHANGE_JOB,
+    ("POST", "/v1/jobs/{job_id}/resume"): _CHANGE_JOB,
+    ("POST", "/v1/jobs/{job_id}/requeue"): _CHANGE_JOB,
+    ("POST", "/v1/jobs/{job_id}/fork"): _CHANGE_JOB,
+    ("GET", "/v1/jobs/{job_id}/explain"): _READ_JOB,
+    ("GET", "/v1/jobs/{job_id}/timeline"): _READ_JOB,
+    ("GET", "/v1/jobs/{job_id}/events"): _READ_JOB,
+    ("GET", "/v1/jobs/{job_id}/logs"): _READ_JOB,
+    ("GET", "/v1/jobs/{job_id}/log-sources"): _READ_JOB,
+    ("GET", "/v1/jobs/{job_id}/outputs"): _READ_JOB,
+    ("POST", "/v1/jobs/{job_id}/outputs/contents"): _READ_JOB,
+    ("POST", "/v1/jobs/{job_id}/outputs/part"): _READ_JOB,
+    ("GET", "/v1/events"): _READ,
+    ("GET", "/v1/timeline"): Rule(Role.VIEWER),
+    ("GET", "/v1/trace"): Rule(Role.OPERATOR),
+    ("GET", "/v1/cluster"): _READ,
+    ("GET", "/v1/machines"): _READ,
+    ("POST", "/v1/machines/{machine}/{verb}"): _OPERATE,
+    ("GET", "/v1/packages/{name}"): _CHANGE,
+    ("PUT", "/v1/packages/{name}"): _CHANGE,
+    ("GET", "/v1/users"): Rule(Role.OPERATOR),
+    ("PUT", "/v1/users/{user}"): _OPERATE,
+    ("GET", "/v1/tokens"): Rule(Role.USER),
+    ("POST", "/v1/tokens"): _CHANGE,
+    ("DELETE", "/v1/tokens/{token_id}"): _CHANGE,
+}
+
+
+def may(who: Identity, rule: Rule) -> bool:
+    """Return whether a role is high enough for a route, whoever owns the job."""
+    return rule.role is None or who.role.rank >= rule.role.rank
+
+
+def sees(who: Identity, owner: str) -> bool:
+    """Return whether a job of an owner is there for somebody. Viewers and operators see all jobs."""
+    return who.role is not Role.USER or owner == who.user
+
+
+def changes(who: Identity, owner: str) -> bool:
+    """Return whether somebody may change a job of an owner."""
+    return who.role is Role.OPERATOR or (who.role is Role.USER and owner == who.user)

@@ -1,0 +1,101 @@
+"""The app: routes, who may use them, and problems in place of errors."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+
+from fastapi import Depends, FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import Response
+from starlette.exceptions import HTTPException
+
+from ..core.refused_values import refused
+from . import (
+    cluster_routes,
+    event_routes,
+    health_routes,
+    identity_routes,
+    job_routes,
+    log_routes,
+    output_routes,
+    package_routes,
+)
+from .access import RULES
+from .context import Context, context
+from .problems import Problem, problem_of
+from .scheduler import Scheduler
+
+log = logging.getLogger(__name__)
+
+_ROUTERS = (
+    cluster_routes,
+    event_routes,
+    health_routes,
+    identity_routes,
+    job_routes,
+    log_routes,
+    output_routes,
+    package_routes,
+)
+
+
+async def _let_in(request: Request) -> None:
+    request.state.who = await context(request).allow(request)
+
+
+def make_app(scheduler: Scheduler) -> FastAPI:
+    """Return the app over a scheduler."""
+    app = FastAPI(
+        title="Coadapt",
+        version="1",
+        docs_url=None,
+        redoc_url=None,
+        openapi_url="/openapi.json",
+        dependencies=[Depends(_let_in)],
+    )
+    app.state.context = Context(scheduler)
+    for one in _ROUTERS:
+        app.include_router(one.router)
+    app.add_exception_handler(RequestValidationError, _refused_parameters)
+    app.add_exception_handler(HTTPException, _of_http)
+    app.middleware("http")(_with_problems)
+    _check_table(app)
+    return app
+
+
+async def _with_problems(request: Request, go_on: Callable[[Request], Awaitable[Response]]) -> Response:
+    try:
+        return await go_on(request)
+    except Exception as error:
+        problem = problem_of(error)
+        if problem.status == 500:
+            log.exception("%s %s", request.method, request.url.path)
+        return problem.answer()
+
+
+async def _refused_parameters(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    first = error.errors()[0]
+    field = ".".join(str(part) for part in first["loc"][1:])
+    if first["type"] == "missing":
+        return Problem(422, f"{field}: missing", field=field).answer()
+    sentence = refused(first)
+    accepted = sentence.partition(" is not ")[2]
+    return Problem(422, f"{field}: {sentence}", field=field, value=first.get("input"), accepted=accepted).answer()
+
+
+async def _of_http(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    if error.status_code == 404:
+        return Problem(404, f"there is no {request.url.path} here").answer()
+    if error.status_code == 405:
+        return Problem(405, f"{request.url.path} does not take {request.method}").answer()
+    return Problem(error.status_code, str(error.detail)).answer()
+
+
+def _check_table(app: FastAPI) -> None:
+    """Raise RuntimeError unless the routes are those of the table."""
+    served = {(method, route.path) for one in _ROUTERS for route in one.router.routes for method in route.methods}
+    if served != set(RULES):
+        raise RuntimeError(f"routes and table differ: {sorted(served ^ set(RULES))}")

@@ -1,0 +1,73 @@
+"""Reads bodies of requests in bounded memory, and refuses what no client of ours sends."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any, NoReturn, TypeVar
+
+from fastapi import Request
+from pydantic import BaseModel, ValidationError
+
+from .problems import Problem, of_validation
+
+MOST_BYTES = 1 << 20  # of a JSON body
+MOST_LEVELS = 64
+Body = TypeVar("Body", bound=BaseModel)
+
+
+async def read(request: Request, kind: type[Body]) -> Body:
+    """Return the JSON body of a request as a model. Raises: Problem."""
+    document = parsed(await whole(request, MOST_BYTES))
+    if not isinstance(document, dict):
+        raise Problem(422, "the body is not a JSON object", field="body", value=document, accepted="an object")
+    try:
+        return kind.model_validate(document)
+    except ValidationError as error:
+        raise of_validation(error) from None
+
+
+async def whole(request: Request, most: int) -> bytes:
+    """Return the body of a request. Raises: Problem for one that is too large."""
+    told = request.headers.get("content-length", "")
+    if told.isdecimal() and int(told) > most:
+        raise _too_large(most)
+    parts, size = list[bytes](), 0
+    async for part in request.stream():
+        size += len(part)
+        if size > most:
+            raise _too_large(most)
+        parts.append(part)
+    return b"".join(parts)
+
+
+def _too_large(most: int) -> Problem:
+    return Problem(413, f"the body is larger than {most} bytes")
+
+
+def parsed(body: bytes) -> Any:
+    """Return what a JSON text says. Raises: Problem for a text that is none, is too deep, or has NaN in it."""
+    if _levels(body) > MOST_LEVELS:
+        raise Problem(400, f"the body has more than {MOST_LEVELS} levels of lists and objects")
+    try:
+        return json.loads(body.decode(), parse_constant=_refuse)
+    except UnicodeDecodeError:
+        raise Problem(400, "the body is not text in UTF-8") from None
+    except ValueError as error:
+        raise Problem(400, f"the body is not JSON: {error}") from None
+
+
+def _refuse(name: str) -> NoReturn:
+    raise Problem(400, f"the body has {name} in it, which is no JSON number")
+
+
+_STRING, _BRACKET = re.compile(rb'"(?:[^"\\]|\\.)*"?', re.DOTALL), re.compile(rb"[\[\]{}]")
+
+
+def _levels(body: bytes) -> int:
+    """Return how deep lists and objects are nested, without reading them."""
+    depth = most = 0
+    for bracket in _BRACKET.findall(_STRING.sub(b"", body)):
+        depth += 1 if bracket in b"[{" else -1
+        most = max(most, depth)
+    return most

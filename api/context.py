@@ -1,0 +1,135 @@
+"""What routes share: the scheduler behind them, and who asks."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import time
+from collections import OrderedDict
+from typing import Any
+
+from fastapi import Request
+from fastapi.responses import Response
+
+from ..core.identity import Identity, Role
+from ..core.json_numbers import dumps
+from .access import RULES, changes, may, sees
+from .feed import Feed
+from .problems import Problem
+from .scheduler import Scheduler
+
+KNOWN_S = 5.0  # for so long a token that was good is not asked for again
+MOST_KNOWN = 10_000
+
+
+class Context:
+    """The state of one app."""
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        self.scheduler, self.feed = scheduler, Feed(scheduler)
+        self._known: OrderedDict[str, tuple[float, Identity]] = OrderedDict()
+        self._owners: OrderedDict[str, str] = OrderedDict()
+
+    async def identify(self, request: Request) -> Identity:
+        """Return who asks. Raises: Problem."""
+        scheme, _, token = request.headers.get("authorization", "").partition(" ")
+        if not token:
+            raise Problem(401, "no token: send `Authorization: Bearer TOKEN`; `coadapt login` stores one")
+        if scheme.lower() != "bearer":
+            raise Problem(401, f"the scheme {scheme[:20]} is not accepted; send `Authorization: Bearer TOKEN`")
+        digest = hashlib.sha256(token.encode("utf-8", "surrogateescape")).hexdigest()
+        known = self._known.get(digest)
+        if known is not None and time.monotonic() - known[0] < KNOWN_S:
+            return known[1]
+        found = await self.scheduler.call("authenticate", token)
+        if isinstance(found, str):
+            self._known.pop(digest, None)
+            raise Problem(401, found)
+        who = Identity(found["user"], Role(found["role"]), found["token_id"])
+        self._known[digest] = time.monotonic(), who
+        while len(self._known) > MOST_KNOWN:
+            self._known.popitem(last=False)
+        return who
+
+    async def owner(self, job_id: str) -> str:
+        """Return whose a job is, which never changes. Raises: KeyError for an unknown job."""
+        if job_id not in self._owners:
+            self._owners[job_id] = str(await self.scheduler.call("owner", job_id))
+            while len(self._owners) > MOST_KNOWN:
+                self._owners.popitem(last=False)
+        return self._owners[job_id]
+
+    def forget_tokens(self) -> None:
+        """Ask for every token anew, as after one was revoked."""
+        self._known.clear()
+
+    async def allow(self, request: Request) -> Identity | None:
+        """Return who asks, if that one may use the route. Raises: Problem; KeyError for an unknown job."""
+        path = request.scope["route"].path
+        rule = RULES[request.method, path]
+        if rule.role is None:
+            return None
+        who = await self.identify(request)
+        if not may(who, rule):
+            raise Problem(403, f"{who.user} has the role {who.role}, and this needs {rule.role}")
+        job_id = request.path_params.get("job_id")
+        if rule.of_job and job_id is not None:
+            owner = await self.owner(job_id)
+            if not sees(who, owner):
+                raise Problem(404, f"no job {job_id}")  # as for one that is not there
+            if rule.changes and not changes(who, owner):
+                raise Problem(403, f"{job_id} is {owner or 'nobody'}'s job, and {who.user} may not change it")
+        return who
+
+
+def context(request: Request) -> Context:
+    """Return the state of the app that a request came to."""
+    found: Context = request.app.state.context
+    return found
+
+
+def who(request: Request) -> Identity:
+    """Return who was let in."""
+    found: Identity = request.state.who
+    return found
+
+
+async def ask(request: Request, method: str, *args: Any) -> Any:
+    """Return what the scheduler answers."""
+    return await context(request).scheduler.call(method, *args)
+
+
+def answer(view: Any, status: int = 200) -> Response:
+    """Return plain data as JSON. What is no number there is text or null."""
+    return Response(dumps(view), status, media_type="application/json")
+
+
+# --- cursors ------------------------------------------------------------------------------------------------
+
+
+def cursor_of(place: Any, query: Any) -> str:
+    """Return an opaque text for a place in the answers to a query."""
+    return base64.urlsafe_b64encode(dumps([place, _digest(query)]).encode()).decode().rstrip("=")
+
+
+def place_of(cursor: str | None, query: Any) -> Any:
+    """Return the place of a cursor; None: the first one. Raises: Problem for one that is of no such query."""
+    if cursor is None:
+        return None
+    try:
+        place, digest = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
+    except (ValueError, TypeError):
+        raise _bad_cursor(cursor) from None
+    if digest != _digest(query):
+        raise _bad_cursor(cursor)
+    return place
+
+
+def _bad_cursor(cursor: str) -> Problem:
+    accepted = "the `next` of an answer to the same query"
+    return Problem(400, f"cursor: this is not {accepted}", field="cursor", value=cursor, accepted=accepted)
+
+
+def _digest(query: Any) -> str:
+    return hashlib.sha256(dumps(query).encode()).hexdigest()[:16]

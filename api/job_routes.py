@@ -1,0 +1,168 @@
+"""Jobs: submitted, listed, described and changed."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Header, Query, Request
+from fastapi.responses import Response
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from ..core.identity import Role
+from ..core.job import JobSpec, Phase
+from ..core.schemas import JobDetails, JobRow, TimelineRow
+from . import bodies
+from .context import answer, ask, cursor_of, place_of, who
+from .problems import of_validation
+
+router = APIRouter(prefix="/v1")
+MOST_ROWS = 500
+Key = Annotated[str, Header(alias="Idempotency-Key", min_length=1, max_length=200)]
+
+
+class _Body(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class JobsPage(_Body):
+    """A page of jobs, newest first. `next`: the cursor of the page after it."""
+
+    items: list[JobRow]
+    next: str | None
+
+
+class NewJob(_Body):
+    """A job to submit. `package`: the name of its working directory, which was put before."""
+
+    spec: dict[str, Any]
+    package: str | None = None
+    script_key: str = ""
+
+
+class ChangedJob(_Body):
+    """A changed job file for a job that is resumed; nothing: the same one."""
+
+    spec: dict[str, Any] | None = None
+    package: str | None = None
+    script_key: str = ""
+
+
+class Fork(_Body):
+    """A fork. `steps`: of its checkpoint; `dry_run`: only say what would happen."""
+
+    steps: int | None = None
+    spec: dict[str, Any] | None = None
+    package: str | None = None
+    script_key: str | None = None
+    name: str | None = None
+    dry_run: bool = False
+
+
+@router.get("/jobs", responses={200: {"model": JobsPage}})
+async def list_jobs(
+    request: Request,
+    limit: Annotated[int, Query(ge=1, le=MOST_ROWS)] = 100,
+    cursor: Annotated[str | None, Query(max_length=500)] = None,
+    phase: Annotated[list[Phase] | None, Query()] = None,
+    owner: Annotated[str | None, Query(max_length=200)] = None,
+    name: Annotated[str | None, Query(max_length=200)] = None,
+) -> Response:
+    """Return jobs, newest first."""
+    asker = who(request)
+    phases = sorted({one.value for one in phase or ()})
+    query = [phases, owner, name]
+    only = asker.user if asker.role is Role.USER else owner
+    if asker.role is Role.USER and owner not in (None, asker.user):
+        return answer({"items": [], "next": None})
+    rows, before = await ask(request, "page", place_of(cursor, query), limit, phases, only, name)
+    return answer({"items": rows, "next": None if before is None else cursor_of(before, query)})
+
+
+@router.post("/jobs", status_code=201)
+async def submit(request: Request, key: Key) -> Response:
+    """Submit a job. The same key again returns the same job."""
+    body = await bodies.read(request, NewJob)
+    spec = _spec(body.spec)
+    job_id = await ask(request, "submit", spec, body.package, key, body.script_key, who(request).user)
+    return answer({"id": job_id}, 201)
+
+
+def _spec(told: dict[str, Any]) -> str:
+    try:
+        return JobSpec.model_validate(told).model_dump_json()
+    except ValidationError as error:
+        raise of_validation(error, "spec") from None
+
+
+@router.get("/jobs/{job_id}", responses={200: {"model": JobDetails}})
+async def describe(request: Request, job_id: str) -> Response:
+    """Return all that is known of a job."""
+    return answer(await ask(request, "describe", job_id))
+
+
+@router.post("/jobs/{job_id}/cancel")
+async def cancel(request: Request, job_id: str) -> Response:
+    """End a job."""
+    return answer({"changed": await ask(request, "cancel", job_id)})
+
+
+@router.post("/jobs/{job_id}/pause")
+async def pause(request: Request, job_id: str, key: Key) -> Response:
+    """Hold a job."""
+    return answer({"changed": await ask(request, "change", job_id, "pause", key)})
+
+
+@router.post("/jobs/{job_id}/requeue")
+async def requeue(request: Request, job_id: str, key: Key) -> Response:
+    """Have a job wait again."""
+    return answer({"changed": await ask(request, "change", job_id, "requeue", key)})
+
+
+@router.post("/jobs/{job_id}/resume")
+async def resume(request: Request, job_id: str, key: Key) -> Response:
+    """Let a job go on, with a changed job file if one is given."""
+    body = await bodies.read(request, ChangedJob)
+    if body.spec is None:
+        return answer({"changed": await ask(request, "change", job_id, "resume", key)})
+    told = _spec(body.spec), body.package or "", body.script_key
+    return answer({"changed": await ask(request, "resume_changed", job_id, *told, key)})
+
+
+@router.post("/jobs/{job_id}/fork")
+async def fork(request: Request, job_id: str, key: Key) -> Response:
+    """Submit a job that starts from a checkpoint of another one, or say what would become of it."""
+    body = await bodies.read(request, Fork)
+    changed: dict[str, str] = {}
+    if body.spec is not None:
+        changed = {"spec": _spec(body.spec), "package": body.package or "", "script_key": body.script_key or ""}
+    if body.dry_run:
+        return answer(await ask(request, "would_fork", job_id, body.steps, changed))
+    if body.name is not None:
+        changed["name"] = body.name
+    return answer({"id": await ask(request, "fork", job_id, body.steps, key, changed, who(request).user)}, 201)
+
+
+@router.get("/jobs/{job_id}/explain")
+async def explain(request: Request, job_id: str) -> Response:
+    """Return why a job has what it has."""
+    return answer(await ask(request, "explain", job_id))
+
+
+@router.get("/jobs/{job_id}/timeline", responses={200: {"model": list[TimelineRow]}})
+async def job_timeline(request: Request, job_id: str) -> Response:
+    """Return which GPUs a job held when."""
+    return answer(await ask(request, "timeline", job_id))
+
+
+@router.get("/timeline", responses={200: {"model": list[TimelineRow]}})
+async def timeline(request: Request) -> Response:
+    """Return which GPUs each job held when."""
+    asker = who(request)
+    return answer(await ask(request, "timeline", None, asker.user if asker.role is Role.USER else None))
+
+
+@router.get("/trace")
+async def trace(request: Request) -> Response:
+    """Return the jobs that succeeded as lines of a trace."""
+    lines = await ask(request, "trace")
+    return Response("".join(f"{line}\n" for line in lines), media_type="application/jsonl")

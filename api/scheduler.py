@@ -1,0 +1,12 @@
+"""The scheduler as the API sees it."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+
+class Scheduler(Protocol):
+    """The scheduler's actor. It raises what its method raises."""
+
+    async def call(self, method: str, *args: Any) -> Any:
+        """Return what a method of the service returns."""

@@ -1,0 +1,58 @@
+"""Where the HTTP API listens, and whom it believes."""
+
+from __future__ import annotations
+
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+DEFAULT_PORT = 8420
+
+
+class ApiSettings(BaseModel):
+    """Options of the HTTP API.
+
+    host: an address of this machine. Without TLS or a trusted proxy it must be one that only this machine reaches.
+    port: by default 8420, or a free one where that is taken.
+    tls_cert, tls_key: files in PEM form.
+    trusted_proxies: addresses of proxies that say who asks, in the header `user_header`.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    host: str = "127.0.0.1"
+    port: Annotated[int, Field(ge=1, le=65_535)] | None = None
+    tls_cert: str | None = None
+    tls_key: str | None = None
+    trusted_proxies: tuple[str, ...] = ()
+    user_header: str = "X-Forwarded-User"
+
+    @field_validator("host", "trusted_proxies")
+    @classmethod
+    def _addresses(cls, told: str | tuple[str, ...]) -> str | tuple[str, ...]:
+        for one in (told,) if isinstance(told, str) else told:
+            try:
+                ip_address(one)
+            except ValueError:
+                raise ValueError(f"{one} is not an IP address, such as 127.0.0.1") from None
+        return told
+
+    @model_validator(mode="after")
+    def _is_safe(self) -> ApiSettings:
+        if (self.tls_cert is None) != (self.tls_key is None):
+            raise ValueError("tls_cert and tls_key are given together or not at all")
+        for name in ("tls_cert", "tls_key"):
+            if (path := getattr(self, name)) is not None and not Path(path).is_file():
+                raise ValueError(f"{name}: {path} is not a file")
+        if not ip_address(self.host).is_loopback and self.tls_cert is None and not self.trusted_proxies:
+            raise ValueError(
+                f"host: {self.host} is reached from other machines; give tls_cert and tls_key, or trusted_proxies"
+            )
+        return self
+
+    @property
+    def scheme(self) -> str:
+        """Return `http` or `https`."""
+        return "http" if self.tls_cert is None else "https"

@@ -1,0 +1,108 @@
+"""Nobody reads or changes what is not theirs: every route, role and owner, one row each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from coadapt.api.access import RULES
+
+from tests.support.api import SPEC, Api
+
+NOBODY, VIEWER, OTHER, OWNER, OPERATOR = "nobody", "vic", "bob", "ann", "ops"
+KEY = {"Idempotency-Key": "k"}
+# What those may do that are named: everybody, those with a token, those who see all, the owner, operators.
+ALL = {NOBODY, VIEWER, OTHER, OWNER, OPERATOR}
+KNOWN = ALL - {NOBODY}
+SEE_ALL = {VIEWER, OWNER, OPERATOR}
+CHANGE = {OTHER, OWNER, OPERATOR}
+OWN = {OWNER, OPERATOR}
+JOB = "/v1/jobs/{job_id}"
+ROUTES: list[tuple[str, str, dict[str, Any], set[str]]] = [
+    ("GET", "/healthz", {}, ALL),
+    ("GET", "/readyz", {}, ALL),
+    ("GET", "/v1/health", {}, KNOWN),
+    ("GET", "/v1/me", {}, KNOWN),
+    ("GET", "/v1/settings", {}, KNOWN),
+    ("GET", "/v1/jobs", {}, KNOWN),
+    ("POST", "/v1/jobs", {"json": {"spec": SPEC}, "headers": KEY}, CHANGE),
+    ("GET", JOB, {}, SEE_ALL),
+    ("POST", f"{JOB}/cancel", {}, OWN),
+    ("POST", f"{JOB}/pause", {"headers": KEY}, OWN),
+    ("POST", f"{JOB}/resume", {"json": {}, "headers": KEY}, OWN),
+    ("POST", f"{JOB}/requeue", {"headers": KEY}, OWN),
+    ("POST", f"{JOB}/fork", {"json": {"dry_run": True}, "headers": KEY}, OWN),
+    ("GET", f"{JOB}/explain", {}, SEE_ALL),
+    ("GET", f"{JOB}/timeline", {}, SEE_ALL),
+    ("GET", f"{JOB}/events", {}, SEE_ALL),
+    ("GET", f"{JOB}/logs", {}, SEE_ALL),
+    ("GET", f"{JOB}/log-sources", {}, SEE_ALL),
+    ("GET", f"{JOB}/outputs", {}, SEE_ALL),
+    ("POST", f"{JOB}/outputs/contents", {"json": {"names": [["x"]]}}, SEE_ALL),
+    ("POST", f"{JOB}/outputs/part", {"json": {"name": ["x"]}}, SEE_ALL),
+    ("GET", "/v1/timeline", {}, KNOWN),
+    ("GET", "/v1/trace", {}, {OPERATOR}),
+    ("GET", "/v1/cluster", {}, KNOWN),
+    ("GET", "/v1/machines", {}, KNOWN),
+    ("POST", "/v1/machines/{machine}/{verb}", {}, {OPERATOR}),
+    ("GET", "/v1/packages/{name}", {}, CHANGE),
+    ("PUT", "/v1/packages/{name}", {"content": b"x"}, CHANGE),
+    ("GET", "/v1/users", {}, {OPERATOR}),
+    ("PUT", "/v1/users/{user}", {"json": {"role": "user"}}, {OPERATOR}),
+    ("GET", "/v1/tokens", {}, CHANGE),
+    ("POST", "/v1/tokens", {"json": {}}, CHANGE),
+    ("DELETE", "/v1/tokens/{token_id}", {}, CHANGE),
+]
+PLACES = {"machine": "m0", "verb": "keep", "name": "0" * 64, "user": "new", "token_id": "0" * 12}
+STREAMED = {("GET", "/v1/events")}  # an answer that does not end; test_events.py asks for it
+
+
+@pytest.fixture(scope="module")
+def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
+    api = Api(tmp_path_factory.mktemp("api"))
+    yield api
+    api.world.store.close()
+
+
+def test_every_route_that_is_served_stands_in_the_table() -> None:
+    assert {(method, path) for method, path, _, _ in ROUTES} | STREAMED == set(RULES)
+
+
+@pytest.mark.parametrize("asker", sorted(ALL))
+@pytest.mark.parametrize(
+    ("method", "path", "more", "allowed"), ROUTES, ids=[f"{method} {path}" for method, path, _, _ in ROUTES]
+)
+def test_who_may_do_it_and_nobody_else(
+    api: Api, method: str, path: str, more: dict[str, Any], allowed: set[str], asker: str
+) -> None:
+    job_id = api.job(OWNER, f"{method}{path.rpartition('/')[2]}{asker}".replace("{", "").replace("}", ""))
+    answer = api.ask(method, path.format(job_id=job_id, **PLACES), None if asker == NOBODY else asker, **more)
+    assert answer.status_code < 500 or path == "/readyz"
+    detail = answer.json().get("detail", "") if answer.status_code >= 400 else ""
+    if asker in allowed:
+        assert answer.status_code not in (401, 403)
+        assert detail != f"no job {job_id}"
+    elif asker == NOBODY:
+        assert (answer.status_code, detail[:8]) == (401, "no token")
+    elif "{job_id}" in path and asker == OTHER:
+        assert (answer.status_code, detail) == (404, f"no job {job_id}"), "as for a job that is not there"
+    else:
+        assert answer.status_code == 403
+        assert detail
+
+
+def test_a_list_has_only_what_its_reader_may_see(api: Api) -> None:
+    mine, theirs = api.job("bob", "list"), api.job("ann", "list2")
+    for asker, seen in ((VIEWER, {mine, theirs}), (OPERATOR, {mine, theirs}), ("bob", {mine}), ("ann", {theirs})):
+        rows = api.ask("GET", "/v1/jobs", asker, params={"limit": 500}).json()["items"]
+        assert {row["id"] for row in rows} & {mine, theirs} == seen
+    assert api.ask("GET", "/v1/jobs", "bob", params={"owner": "ann"}).json() == {"items": [], "next": None}
+
+
+def test_whose_a_job_is_does_not_depend_on_what_its_sender_says(api: Api) -> None:
+    body, headers = {"spec": {**SPEC, "name": "whose"}}, {"Idempotency-Key": "whose"}
+    job_id = api.ask("POST", "/v1/jobs", "bob", json=body, headers=headers).json()["id"]
+    assert api.service.owner(job_id) == "bob"
+    told = api.ask("POST", "/v1/jobs", "bob", json={**body, "owner": "ann"}, headers=headers)
+    assert (told.status_code, told.json()["detail"]) == (422, "owner: unknown field")

@@ -1,0 +1,100 @@
+"""Events reach their readers in order, once each, whoever else reads slowly or comes back later."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from coadapt.api import feed
+from coadapt.api.feed import Feed
+from coadapt.api.serve import Server
+from coadapt.core.api_settings import ApiSettings
+from coadapt.core.events import EventKind
+from coadapt.scheduler.store.events import Event
+
+from tests.support.api import Api, DirectScheduler
+
+LONG_S = 30.0
+
+
+@pytest.fixture
+def api(tmp_path: Path) -> Iterator[Api]:
+    api = Api(tmp_path)
+    yield api
+    api.world.store.close()
+
+
+def told(api: Api, count: int, job_id: str | None = None) -> None:
+    for n in range(count):
+        api.world.store.log(Event(EventKind.ERROR, float(n), job_id, {"text": f"no {n}"}))
+
+
+async def numbers(follow: feed.AsyncIterator[feed.Event | None], most: int) -> list[int]:
+    found = list[int]()
+    async for event in follow:
+        if event is not None:
+            found.append(event["number"])
+        if len(found) == most:
+            break
+    return found
+
+
+def test_a_reader_gets_what_it_missed_and_what_comes(api: Api) -> None:
+    told(api, 3)
+    shared = Feed(DirectScheduler(api.service))
+
+    async def read() -> list[int]:
+        reading = asyncio.create_task(numbers(shared.follow(1), 7))
+        await asyncio.sleep(0)
+        told(api, 5)
+        return await asyncio.wait_for(reading, LONG_S)
+
+    assert asyncio.run(read()) == list(range(2, 9))
+
+
+def test_a_slow_reader_loses_nothing_and_delays_no_other(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(feed, "MOST_WAITING", 4)
+    monkeypatch.setattr(feed, "POLL_S", 0.01)
+    shared = Feed(DirectScheduler(api.service))
+
+    async def read() -> tuple[list[int], list[int]]:
+        slow = shared.follow(0)
+        told(api, 1)
+        first = await numbers(slow, 1)
+        fast = asyncio.create_task(numbers(shared.follow(0), 41))
+        await asyncio.sleep(0)
+        told(api, 40)
+        quick = await asyncio.wait_for(fast, LONG_S)
+        return quick, first
+
+    quick, first = asyncio.run(read())
+    assert quick == list(range(1, 42))
+    assert first == [1]
+
+
+def test_a_stream_goes_on_from_the_last_event_and_shows_only_ones_own_jobs(api: Api) -> None:
+    mine, theirs = api.job("ann", "m"), api.job("bob", "t")
+    server = Server(api.app, ApiSettings(), 0)
+    headers = {"Authorization": f"Bearer {api.tokens['ann']}", "Last-Event-ID": "0"}
+    try:
+        with httpx.stream(
+            "GET", f"http://127.0.0.1:{server.port}/v1/events", headers=headers, timeout=LONG_S
+        ) as got:
+            lines = got.iter_lines()
+            assert got.headers["content-type"].startswith("text/event-stream")
+            told(api, 1, theirs)
+            told(api, 1, mine)
+            seen = list[dict[str, object]]()
+            for line in lines:
+                if line.startswith("data: "):
+                    seen.append(json.loads(line.removeprefix("data: ")))
+                if len(seen) == 2:
+                    break
+    finally:
+        server.stop()
+    assert [(event["job_id"], event["kind"]) for event in seen] == [(mine, "submitted"), (mine, "error")]
+    assert [event["number"] for event in seen] == [1, 4]
