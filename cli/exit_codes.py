@@ -30,7 +30,7 @@ class Interrupted(Exception):
 
 def code_of(error: BaseException) -> Exit | None:
     """Return the exit status of an error that a user may cause; None: it is a defect of ours."""
-    from ..client.client import NoClusterError, UnknownJobError
+    from ..client.client import AccessError, NoClusterError, RequestError, UnknownJobError
     from ..client.cluster_record import LocalClusterError
     from ..client.jobfile import JobFileError
     from ..core.emulated_nodes import EmulationError
@@ -39,10 +39,10 @@ def code_of(error: BaseException) -> Exit | None:
 
     kinds: list[tuple[tuple[type[BaseException], ...], Exit]] = [
         ((KeyboardInterrupt, Interrupted), Exit.INTERRUPTED),
-        ((NoClusterError, LocalClusterError), Exit.NO_CLUSTER),
+        ((NoClusterError, LocalClusterError, AccessError), Exit.NO_CLUSTER),
         ((JobNotFound, UnknownJobError), Exit.NOT_FOUND),
         ((StateError,), Exit.JOB_FAILED),
         ((AmbiguousJob, EmulationError, JobFileError, OutputError, PackageError, SettingsError), Exit.USAGE),
-        ((FunctionError, JobStateError, PowerError), Exit.USAGE),
+        ((FunctionError, JobStateError, PowerError, RequestError), Exit.USAGE),
     ]
     return next((code for kind, code in kinds if isinstance(error, kind)), None)

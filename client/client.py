@@ -8,24 +8,24 @@
 
 from __future__ import annotations
 
-import logging
+import base64
+import json
 import os
-import socket
 import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import Any, Literal, cast
+from urllib.parse import quote
 
 from pydantic import ValidationError
 
 from ..core.cluster import Cluster, Node
-from ..core.errors import JobStateError, PackageError, StateError
+from ..core.errors import JobStateError, PackageError
 from ..core.job import JobSpec, Phase
 from ..core.machine_states import MachineState
-from ..core.output_tree import Name, Output
-from ..core.ray_noise import without_ray_noise
+from ..core.output_tree import Entry, Kind, Name, Output
 from ..core.schemas import (
     ALL,
     MEASURING,
@@ -39,50 +39,64 @@ from ..core.schemas import (
     SubmitView,
     TimelineRow,
 )
-from ..core.service_names import NAMESPACE, SERVICE_NAME
 from ..core.settings import Settings
 from . import jobfile
 from .cluster_record import ClusterRecord
 from .fetch import Fetched, fetch
+from .http_api import RETRY_S, AccessError, HttpApi, NoClusterError, RequestError, UnknownJobError
+from .login import Login
 from .package import Packer
 from .submit_check import of_spec, would_happen
-from .user_name import user_name
 
-if TYPE_CHECKING:
-    from types import ModuleType
-
-RETRY_S = 60.0
-REACH_S = 10.0
-
-
-class NoClusterError(RuntimeError):
-    """No cluster, or no scheduler service on it; one sentence for a person."""
-
-
-class UnknownJobError(KeyError):
-    """No job has this id."""
-
-    def __str__(self) -> str:
-        return str(self.args[0])
+__all__ = [
+    "RETRY_S",
+    "AccessError",
+    "Client",
+    "NoClusterError",
+    "RequestError",
+    "UnknownJobError",
+    "cluster_of",
+    "connect",
+    "settings_of",
+]
+PAGE = 500  # rows of jobs that are asked for at a time
 
 
-def connect(address: str | None = None, *, state_dir: str | Path | None = None) -> Client:
+def connect(
+    address: str | None = None, *, state_dir: str | Path | None = None, token: str | None = None
+) -> Client:
     """Return a client of the running scheduler.
 
-    Without an address: `COADAPT_ADDRESS` or `RAY_ADDRESS` of the environment, else the cluster that
-    `coadapt up` recorded. Raises: NoClusterError.
+    Args:
+        address: its URL. Without one: `COADAPT_ADDRESS` of the environment, else the cluster that `coadapt up`
+            recorded, else the one that `coadapt login` was told.
+        token: by default `COADAPT_TOKEN` of the environment, else what `coadapt up` or `coadapt login` has stored.
+
+    Raises: NoClusterError; AccessError.
     """
-    address = address or os.environ.get("COADAPT_ADDRESS") or os.environ.get("RAY_ADDRESS")
+    address, token = address or os.environ.get("COADAPT_ADDRESS"), token or os.environ.get("COADAPT_TOKEN")
     if address:
-        return Client.connect(ClusterRecord(address, auth_mode=os.environ.get("RAY_AUTH_MODE", "")))
+        return Client(HttpApi(url_of(address), token or Login.token_of(url_of(address), state_dir)))
     record = ClusterRecord.load(state_dir)
+    if record is None and (login := Login.load(state_dir)) is not None:
+        return Client(HttpApi(login.url, token or login.token))
     if record is None:
-        raise NoClusterError('no cluster is running; start one with `coadapt up --emulate "1x a100:4, 2x t4:4"`')
+        raise NoClusterError(
+            'no cluster is running; start one with `coadapt up --emulate "1x a100:4, 2x t4:4"`, '
+            "or give the URL of another one to `coadapt login`"
+        )
     if not record.alive:
         raise NoClusterError(
             "the cluster that `coadapt up` started has ended; repeat that `coadapt up`, and jobs go on"
         )
     return Client.connect(record)
+
+
+def url_of(address: str) -> str:
+    """Return an address as a URL. Raises: NoClusterError for one that is none."""
+    if not address.startswith(("http://", "https://")):
+        raise NoClusterError(f"{address} is not the URL of a scheduler, such as http://127.0.0.1:8420")
+    return address.rstrip("/")
 
 
 def cluster_of(view: ClusterView) -> Cluster:
@@ -110,34 +124,36 @@ def settings_of(answer: object, address: str) -> Settings:
 
 
 class Client:
-    """Talks to one scheduler service. Reading calls are repeated while the service restarts."""
+    """Talks to one scheduler. Requests are repeated while it restarts."""
 
-    def __init__(self, service: Any, settings: Settings) -> None:
-        self._service = service
-        self.settings = settings
+    def __init__(self, api: HttpApi) -> None:
+        self._api = api
+        self._settings: Settings | None = None
 
     @classmethod
     def connect(cls, record: ClusterRecord, timeout_s: float = RETRY_S) -> Client:
-        """Connect to the service. Raises: NoClusterError where there is no cluster or no service on it."""
-        ray = connected_ray(record)
-        deadline = time.monotonic() + timeout_s
-        try:
-            service = ray.get_actor(SERVICE_NAME, namespace=NAMESPACE)
-            settings = ray.get(service.settings.remote(), timeout=max(deadline - time.monotonic(), 1))
-        except ValueError:
+        """Connect to the cluster of a record. Raises: NoClusterError where no scheduler answers there."""
+        if not record.url:
             raise NoClusterError(
-                f"no scheduler runs on the cluster at {record.address}; start it with `coadapt up --address auto`"
-            ) from None
-        except ray.exceptions.GetTimeoutError:
-            raise NoClusterError(
-                f"the scheduler at {record.address} does not answer in {timeout_s:.0f} s"
-            ) from None
-        return cls(service, settings_of(settings, record.address))
+                "the cluster that `coadapt up` recorded has no scheduler that answers; repeat that `coadapt up`"
+            )
+        return cls(HttpApi(record.url, record.token(), timeout_s))
 
-    @classmethod
-    def address_of(cls, record: ClusterRecord) -> str:
-        """Connect to the cluster; return where it really is. Raises: NoClusterError where none answers."""
-        return cast(str, connected_ray(record).get_runtime_context().gcs_address)
+    @property
+    def url(self) -> str:
+        """Return where the scheduler is."""
+        return self._api.url
+
+    @property
+    def settings(self) -> Settings:
+        """Return the settings of the service, as they were when they were first asked for."""
+        if self._settings is None:
+            self._settings = settings_of(self._api.get("/v1/settings"), self.url)
+        return self._settings
+
+    def me(self) -> dict[str, str]:
+        """Return who asks: `user`, `role` and `token_id`."""
+        return cast("dict[str, str]", self._api.get("/v1/me"))
 
     # --- verbs --------------------------------------------------------------------------------------------
 
@@ -192,10 +208,10 @@ class Client:
 
         Raises: JobStateError where there is no such checkpoint; as `submit` does.
         """
-        key, changed = idempotency_key or uuid.uuid4().hex, dict[str, str]()
+        key, changed = idempotency_key or uuid.uuid4().hex, dict[str, Any]()
         if job is not None:
             spec, packer = jobfile.located(job), Packer(self.settings.max_package_mib)
-            changed = packer.told(spec)
+            changed = _told(packer.told(spec))
             found = self._would_fork(job_id, steps, changed)
             if found["refused"] and idempotency_key is None:
                 raise JobStateError(found["refused"][0])
@@ -204,14 +220,14 @@ class Client:
             self._send(spec, lambda _, text: tell(text), packer)
         if name is not None:
             changed["name"] = jobfile.from_mapping({"name": name, "script": "-"}, "fork").name
-        return cast(str, self.call("fork", job_id, steps, key, changed))
+        return cast(str, self._api.post(f"{_path(job_id)}/fork", {"steps": steps, **changed}, key=key)["id"])
 
     def check_fork(
         self, job_id: str, steps: int | None = None, job: JobSpec | str | Path | None = None
     ) -> SubmitView:
         """Say what would become of a fork, with the arguments of `fork`; nothing is sent."""
         nodes, most_mib = cluster_of(self.cluster()), self.settings.max_package_mib
-        packer, changed = Packer(most_mib), dict[str, str]()
+        packer, changed = Packer(most_mib), dict[str, Any]()
         if job is None:
             view = of_spec(JobSpec.model_validate(self.describe(job_id)["spec"]), job_id, nodes)
         else:
@@ -219,45 +235,70 @@ class Client:
             if view["name"] is None:
                 return view
             with suppress(PackageError):  # the view tells it
-                changed = packer.told(jobfile.located(job))
+                changed = _told(packer.told(jobfile.located(job)))
         found = self._would_fork(job_id, steps, changed)
         view["refused"] += found["refused"]
         start = [] if found["steps"] is None else [f"it starts from the checkpoint of step {found['steps']}"]
         view["notes"] = [*start, *found["notes"], *view["notes"]]
         return view
 
-    def _would_fork(self, job_id: str, steps: int | None, changed: dict[str, str]) -> ForkView:
-        return cast(ForkView, self.call("would_fork", job_id, steps, changed))
+    def _would_fork(self, job_id: str, steps: int | None, changed: dict[str, Any]) -> ForkView:
+        body = {"steps": steps, "dry_run": True, **changed}
+        return cast(ForkView, self._api.post(f"{_path(job_id)}/fork", body, key=uuid.uuid4().hex))
 
     def _submit(
         self, specs: Sequence[JobSpec], tell: Callable[[str, str], None], idempotency_key: str | None = None
     ) -> Sequence[str]:
-        packer, owner = Packer(self.settings.max_package_mib), user_name()
+        packer = Packer(self.settings.max_package_mib)
         sent = [(self._send(spec, tell, packer), idempotency_key or uuid.uuid4().hex) for spec in specs]
-        return [
-            cast(str, self.call("submit", told["spec"], told["package"], key, told["script_key"], owner))
-            for told, key in sent
-        ]
+        return [cast(str, self._api.post("/v1/jobs", told, key=key)["id"]) for told, key in sent]
 
-    def _send(self, spec: JobSpec, tell: Callable[[str, str], None], packer: Packer) -> dict[str, str]:
+    def _send(self, spec: JobSpec, tell: Callable[[str, str], None], packer: Packer) -> dict[str, Any]:
         """Send a job's folder, and return what the service is told of the job."""
         package, new = packer.of(spec)
         for sentence in package.left_behind if new else ():
             tell(spec.name, sentence)
-        if not self.call("has_package", package.name):
-            self.call("put_package", package.name, package.data)
-        return packer.told(spec)
+        path = f"/v1/packages/{package.name}"
+        if not self._api.get(path)["there"]:
+            self._api.put(path, package.data)
+        return _told(packer.told(spec))
 
     def list(self) -> list[JobRow]:
-        return cast("list[JobRow]", self.call("list"))
+        """Return all jobs, in order of submission."""
+        return [*self.jobs()]
+
+    def jobs(
+        self,
+        *,
+        phases: Sequence[Phase] = (),
+        owner: str | None = None,
+        name: str | None = None,
+        most: int | None = None,
+    ) -> Sequence[JobRow]:
+        """Return the newest jobs that fit, in order of submission.
+
+        Args:
+            phases, owner: only those; by default of all.
+            name: only jobs with that name or id.
+            most: so many; None: all.
+        """
+        rows, cursor = cast("list[JobRow]", []), None
+        while most is None or len(rows) < most:
+            limit = PAGE if most is None else min(PAGE, most - len(rows))
+            told = {"phase": [one.value for one in phases] or None, "owner": owner, "name": name}
+            page = self._api.get("/v1/jobs", limit=limit, cursor=cursor, **told)
+            rows += page["items"]
+            if (cursor := page["next"]) is None:
+                break
+        return rows[::-1]
 
     def describe(self, job_id: str) -> JobDetails:
         """Return all that is known of a job. Raises: UnknownJobError, as do all calls with a job id."""
-        return cast(JobDetails, self.call("describe", job_id))
+        return cast(JobDetails, self._api.get(_path(job_id)))
 
     def cancel(self, job_id: str) -> bool:
         """End a job; False if it had ended before."""
-        return bool(self.call("cancel", job_id))
+        return bool(self._api.post(f"{_path(job_id)}/cancel")["changed"])
 
     def pause(self, job_id: str) -> bool:
         """Hold a job: it saves and gets no GPUs until it is resumed; False if it was paused before.
@@ -283,9 +324,7 @@ class Client:
         if job is None:
             return self._change(job_id, "resume")
         packer = Packer(self.settings.max_package_mib)
-        sent = self._send(jobfile.located(job), lambda _, text: tell(text), packer)
-        told = sent["spec"], sent["package"], sent["script_key"]
-        return bool(self.call("resume_changed", job_id, *told, uuid.uuid4().hex))
+        return self._change(job_id, "resume", self._send(jobfile.located(job), lambda _, text: tell(text), packer))
 
     def requeue(self, job_id: str) -> bool:
         """Have a job give up its GPUs and wait again, or run again if it has ended; False if it waits already.
@@ -294,8 +333,9 @@ class Client:
         """
         return self._change(job_id, "requeue")
 
-    def _change(self, job_id: str, verb: str) -> bool:
-        return bool(self.call("change", job_id, verb, uuid.uuid4().hex))
+    def _change(self, job_id: str, verb: str, body: dict[str, Any] | None = None) -> bool:
+        body = {} if body is None and verb == "resume" else body
+        return bool(self._api.post(f"{_path(job_id)}/{verb}", body, key=uuid.uuid4().hex)["changed"])
 
     def logs(
         self,
@@ -314,7 +354,8 @@ class Client:
         source = MEASURING if measuring else ALL if rank == "all" else f"rank-{rank}"
         offset = 0
         while True:
-            text, following, done = self.call("logs", job_id, offset, source)
+            part = self._api.get(f"{_path(job_id)}/logs", offset=offset, source=source)
+            text, following, done = part["text"], part["next"], part["done"]
             if text:
                 yield text
             elif following == offset:
@@ -325,14 +366,16 @@ class Client:
 
     def log_sources(self, job_id: str) -> Sequence[str]:
         """Return what of the job has written something: `rank-0`, `profile-a100`, …"""
-        return cast("Sequence[str]", self.call("log_sources", job_id))
+        return tuple(self._api.get(f"{_path(job_id)}/log-sources"))
 
     def outputs(self, job_id: str) -> Iterator[Output]:
         """Yield what the job's script wrote to its output folder, in order."""
-        after: Name = ()
-        while page := cast("list[Output]", self.call("output_page", job_id, after)):
-            yield from page
-            after = page[-1].name
+        cursor = None
+        while True:
+            page = self._api.get(f"{_path(job_id)}/outputs", cursor=cursor)
+            yield from (_output(row) for row in page["items"])
+            if (cursor := page["next"]) is None:
+                return
 
     def fetch_outputs(self, job_id: str, dest: str | Path) -> Fetched:
         """Write the job's outputs into a folder. Files of the same size and time stay.
@@ -343,41 +386,48 @@ class Client:
 
     def output_contents(self, job_id: str, names: Sequence[Name]) -> Sequence[bytes | None]:
         """Return the first few of these files' contents, as much as is sent at once."""
-        return cast("Sequence[bytes | None]", self.call("output_contents", job_id, list(names)))
+        found = self._api.post(f"{_path(job_id)}/outputs/contents", {"names": [list(name) for name in names]})
+        return [None if coded is None else base64.b64decode(coded) for coded in found["contents"]]
 
     def output_part(self, job_id: str, name: Name, offset: int) -> bytes | None:
         """Return one file from an offset on, as much as is sent at once."""
-        return cast("bytes | None", self.call("output_part", job_id, name, offset))
+        try:
+            return self._api.post_for_bytes(
+                f"{_path(job_id)}/outputs/part", {"name": list(name), "offset": offset}
+            )
+        except UnknownJobError:
+            return None
 
     def health(self) -> HealthView:
         """Return how the service is: how old its last tick and round are, and whether it can store changes."""
-        return cast(HealthView, self.call("health"))
+        return cast(HealthView, self._api.get("/v1/health"))
 
     def cluster(self) -> ClusterView:
-        return cast(ClusterView, self.call("cluster"))
+        return cast(ClusterView, self._api.get("/v1/cluster"))
 
     def machines(self) -> Sequence[MachineRow]:
         """Return every machine, also those whose nodes sleep, by name."""
-        return cast("list[MachineRow]", self.call("machines"))
+        return cast("list[MachineRow]", self._api.get("/v1/machines"))
 
     def power(self, verb: str, machine: str) -> bool:
         """Do `sleep`, `wake`, `keep`, `unkeep` or `forget` to a machine. Return False if there is nothing to do.
 
         Raises: PowerError, in one sentence, where it cannot be done; UnknownJobError for an unknown machine.
         """
-        return bool(self.call("power", verb, machine))
+        return bool(self._api.post(f"/v1/machines/{quote(machine, safe='')}/{verb}")["changed"])
 
     def explain(self, job_id: str) -> dict[str, Any]:
         """Return why the job has what it has: `lines` for people, the other fields for programs."""
-        return cast("dict[str, Any]", self.call("explain", job_id))
+        return cast("dict[str, Any]", self._api.get(f"{_path(job_id)}/explain"))
 
     def timeline(self, job_id: str | None = None) -> Sequence[TimelineRow]:
         """Return which GPUs each job held when, and with which batch size."""
-        return cast("Sequence[TimelineRow]", self.call("timeline", job_id))
+        path = "/v1/timeline" if job_id is None else f"{_path(job_id)}/timeline"
+        return cast("Sequence[TimelineRow]", self._api.get(path))
 
     def trace(self) -> Sequence[str]:
         """Return the jobs that succeeded as JSON lines, a trace that `coadapt simulate` replays."""
-        return cast("Sequence[str]", self.call("trace"))
+        return self._api.text("/v1/trace").splitlines()
 
     def wait(
         self, job_ids: Sequence[str] | None = None, timeout_s: float | None = None, poll_s: float = 0.3
@@ -400,93 +450,20 @@ class Client:
                 raise TimeoutError(f"still not ended after {timeout_s:.0f} s: {', '.join(running)}")
             time.sleep(poll_s)
 
-    def shutdown(self, grace_s: float = 20.0) -> None:
-        """Let every job save and stop, and end the service. The jobs go on when it is started again."""
-        import ray
-
-        with suppress(ray.exceptions.RayActorError, ray.exceptions.GetTimeoutError):
-            ray.get(self._service.shutdown.remote(grace_s), timeout=2 * grace_s + 10)
-        ray.kill(self._service, no_restart=True)
-        self.close()
-
     def close(self) -> None:
-        """Leave the cluster; jobs and service run on."""
-        import ray
-
-        ray.shutdown()
-
-    # --- inside -------------------------------------------------------------------------------------------
-
-    def call(self, method: str, *args: Any) -> Any:
-        """Make one call; a service that restarts is waited for (every mutating call is idempotent).
-
-        Raises: NoClusterError after a minute without an answer; what the service raised, by its own type.
-        """
-        import ray
-
-        deadline = time.monotonic() + RETRY_S
-        while True:
-            try:
-                return ray.get(getattr(self._service, method).remote(*args), timeout=RETRY_S)
-            except ray.exceptions.RayTaskError as error:
-                raise _original(error) from None
-            except ray.exceptions.ActorUnavailableError:
-                if time.monotonic() > deadline:
-                    raise NoClusterError(f"the scheduler has not come back in {RETRY_S:.0f} s") from None
-                time.sleep(0.1)
-            except ray.exceptions.GetTimeoutError:
-                raise NoClusterError(f"the scheduler does not answer in {RETRY_S:.0f} s") from None
-            except ray.exceptions.RayActorError as error:
-                raise NoClusterError(f"the scheduler has ended: {str(error).splitlines()[-1].strip()}") from None
+        """Close the connection; jobs and service run on."""
+        self._api.close()
 
 
-def _original(error: Any) -> BaseException:
-    """Return what the service raised."""
-    cause = getattr(error, "cause", None)
-    if type(cause).__module__ == "sqlite3":  # which no client loads
-        return StateError(f"the scheduler cannot write its state directory: {cause}")
-    if isinstance(cause, KeyError):
-        return UnknownJobError(cause.args[0] if cause.args else str(cause))
-    return cause if isinstance(cause, Exception) else error
+def _path(job_id: str) -> str:
+    return f"/v1/jobs/{quote(job_id, safe='')}"
 
 
-def _reach(address: str) -> None:
-    """Check that someone listens at `host:port`; Ray itself tries a dead address for many minutes, aloud.
-
-    Raises: NoClusterError.
-    """
-    host, _, port = address.rpartition(":")
-    if not host or not port.isdecimal() or "/" in host:  # "auto" and the like: Ray finds out by itself
-        return
-    try:
-        socket.create_connection((host, int(port)), timeout=REACH_S).close()
-    except (OSError, OverflowError) as error:
-        raise NoClusterError(f"no Ray cluster answers at {address}: {error}") from None
+def _told(sent: dict[str, str]) -> dict[str, Any]:
+    """Return what is sent of a job, with its spec as an object."""
+    return {**sent, "spec": json.loads(sent["spec"])} if "spec" in sent else dict(sent)
 
 
-def connected_ray(record: ClusterRecord) -> ModuleType:
-    """Return Ray, connected to the cluster. Raises: NoClusterError."""
-    if record.auth_mode:
-        os.environ.update(record.environment())
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    import ray
-
-    if ray.is_initialized():
-        here = ray.get_runtime_context().gcs_address
-        if record.address not in (here, "auto"):
-            raise NoClusterError(f"this process is connected to the Ray cluster at {here}, not {record.address}")
-        return ray
-    _reach(record.address)
-    try:
-        with without_ray_noise():
-            ray.init(address=record.address, namespace=NAMESPACE, log_to_driver=False, logging_level=logging.ERROR)
-    except (ConnectionError, RuntimeError, ValueError) as error:
-        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        hint = (
-            "" if os.environ.get("RAY_AUTH_MODE") == "token" else "; if it takes a token, set RAY_AUTH_MODE=token"
-        )
-        raise NoClusterError(f"no Ray cluster answers at {record.address}: {reason}{hint}") from None
-    # Ray prints pages to every driver's terminal when any worker of the cluster dies. It has no public switch
-    # for that. A job's events say the same in a line.
-    ray._private.worker._worker_logs_enabled = False
-    return ray
+def _output(row: dict[str, Any]) -> Output:
+    entry = {name: value for name, value in row.items() if name != "name"}
+    return Output(tuple(row["name"]), Entry(**{**entry, "kind": Kind(entry["kind"])}))

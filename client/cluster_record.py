@@ -54,6 +54,8 @@ class ClusterRecord:
     started: bool = False
     head: tuple[Process, ...] = ()
     nodes: tuple[NodeProcess, ...] = field(default=())
+    url: str = ""  # of the scheduler's API
+    api_token_path: str = ""  # of the file with the token for it
 
     @classmethod
     def load(cls, state_dir: str | Path | None = None) -> ClusterRecord | None:
@@ -85,6 +87,13 @@ class ClusterRecord:
     def alive(self) -> bool:
         """Whether the head runs; unknown clusters are taken to."""
         return not self.started or (bool(self.head) and self.head[0].alive() is not None)
+
+    def token(self) -> str:
+        """Return the token of the API; "" if there is none."""
+        try:
+            return Path(self.api_token_path).read_text().strip() if self.api_token_path else ""
+        except OSError:
+            return ""
 
     def environment(self) -> dict[str, str]:
         """Return what a process needs in its environment to connect."""

@@ -169,7 +169,7 @@ def pack(folder: Path, max_mib: int) -> Package:
     lines = _own_lines(folder)
     walk = _Walk(folder, _spec([*CACHES, *SECRETS, *lines]), _spec(lines))
     items = _bounded(walk, max_mib)
-    buffer, digest = io.BytesIO(), hashlib.sha256()
+    buffer = io.BytesIO()
     with (
         gzip.GzipFile(fileobj=buffer, mode="wb", compresslevel=6, mtime=0) as compressed,
         tarfile.open(fileobj=compressed, mode="w", format=tarfile.PAX_FORMAT) as archive,
@@ -183,12 +183,11 @@ def pack(folder: Path, max_mib: int) -> Package:
                 data = _read(item)
                 entry.size = len(data)
             archive.addfile(entry, io.BytesIO(data))
-            digest.update(os.fsencode(item.name) + f"\0{entry.type!r}\0{entry.mode}\0{len(data)}\0".encode())
-            digest.update(data)
     if buffer.tell() > max_mib * MIB:
         raise PackageError(_too_large(walk, items, f"{buffer.tell() / MIB:.0f} MiB", max_mib))
     names = frozenset(item.name for item in items)
-    return Package(digest.hexdigest()[:32], buffer.getvalue(), walk.told(), names)
+    data = buffer.getvalue()
+    return Package(hashlib.sha256(data).hexdigest(), data, walk.told(), names)
 
 
 def _bounded(walk: _Walk, max_mib: int) -> list[Item]:

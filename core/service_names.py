@@ -1,4 +1,5 @@
-"""The names by which Ray knows the scheduler service."""
+"""The names by which Ray knows the scheduler service and the API."""
 
 NAMESPACE = "coadapt"
 SERVICE_NAME = "coadapt-scheduler"
+API_NAME = "coadapt-api"

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
+from .api_settings import ApiSettings
 from .power_settings import PowerSettings
 
 
@@ -55,6 +56,8 @@ class Settings(BaseModel):
     services: dict[str, dict[str, Any]] = {}
     # How machines are powered off and on; None: they never are.
     power: PowerSettings | None = None
+    # Where the HTTP API listens.
+    api: ApiSettings = ApiSettings()
     max_package_mib: Annotated[int, Field(ge=1, le=500)] = 100
 
     @field_validator("state_dir")

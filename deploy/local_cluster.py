@@ -28,7 +28,8 @@ from ..client.cluster_record import ClusterRecord, LocalClusterError, NodeProces
 from ..core.emulated_nodes import EmulatedNode, parse
 from ..core.ray_noise import is_noise
 from ..core.settings import Settings
-from .start_service import start_service
+from .ray_connection import address_of, leave_ray
+from .start_service import end_service, start_service
 
 if TYPE_CHECKING:
     from ..client.client import Client
@@ -80,14 +81,16 @@ def up(
         mode = os.environ.get("RAY_AUTH_MODE", "disabled")
         record = ClusterRecord(address, auth_mode=mode, token_path=os.environ.get("RAY_AUTH_TOKEN_PATH", ""))
         # "auto" means another cluster as soon as another one starts here, or in a shell with other variables.
-        record = replace(record, address=Client.address_of(record))
+        record = replace(record, address=address_of(record))
     else:
         _ray_command()  # before anything is said or made
         tell(f"starting Ray with {_nodes(len(nodes))}")
         record = _start_cluster(nodes, Path(settings.state_dir))
     record.save(settings.state_dir)
     try:
-        return start_service(record, settings, tell, rounds)
+        record = start_service(record, settings, tell, rounds)
+        record.save(settings.state_dir)
+        return Client.connect(record)
     except BaseException:
         if record.started:
             end_processes(record)
@@ -97,14 +100,14 @@ def up(
 
 def down(state_dir: str | Path | None = None, grace_s: float = 20.0) -> bool:
     """End what `up` started: jobs save and stop first. False when nothing was running."""
-    from ..client.client import Client, NoClusterError
+    from ..client.client import NoClusterError
 
     record = ClusterRecord.load(state_dir)
     if record is None:
         return False
     if record.alive:
         with suppress(NoClusterError):
-            Client.connect(record, timeout_s=10.0).shutdown(grace_s)
+            end_service(record, grace_s)
     if record.started:
         end_processes(record)
     record_path(state_dir).unlink(missing_ok=True)
@@ -122,6 +125,7 @@ def cluster(emulate: str, *, settings: Settings | None = None) -> Iterator[Clien
             yield client
         finally:
             client.close()
+            leave_ray()
             record = ClusterRecord.load(settings.state_dir)
             if record is not None:
                 end_processes(record)

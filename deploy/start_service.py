@@ -1,16 +1,27 @@
-"""Starting the scheduler service on a cluster that Ray runs on."""
+"""Starting and ending the scheduler and its API on a cluster that Ray runs on."""
 
 from __future__ import annotations
 
+import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
-from ..client.client import RETRY_S, Client, NoClusterError, connected_ray
+from ..client.client import RETRY_S, NoClusterError
 from ..client.cluster_record import ClusterRecord
-from ..core.schemas import ClusterView
-from ..core.service_names import NAMESPACE, SERVICE_NAME
+from ..client.login import write_secret
+from ..client.user_name import user_name
+from ..core.api_settings import DEFAULT_PORT, ApiSettings
+from ..core.identity import Role
+from ..core.service_names import API_NAME, NAMESPACE, SERVICE_NAME
 from ..core.settings import Settings
 from ..executor.light_actor import light
+from .ray_connection import connected_ray
+
+ANSWER_S = 60.0
 
 
 class SettingsError(RuntimeError):
@@ -19,8 +30,10 @@ class SettingsError(RuntimeError):
 
 def start_service(
     record: ClusterRecord, settings: Settings, tell: Callable[[str], None] = lambda text: None, rounds: bool = True
-) -> Client:
-    """Start the service on a cluster unless it runs, and wait until every node started with it is leased.
+) -> ClusterRecord:
+    """Start scheduler and API on a cluster unless they run, and wait until every node started with it is leased.
+
+    Return the record with the URL of the API, and with the file of this user's token.
 
     Args:
         tell: called with the line that says that kernels are compiled.
@@ -35,47 +48,106 @@ def start_service(
 
     make_policy(settings.policy, **settings.policy_options)
     ray = connected_ray(record)
+    from ..api.serve import ApiActor
     from ..policies.warm_up import COMPILING
     from ..scheduler.service import SchedulerService
 
     on_head = any(node["Labels"].get("role") == "head" for node in ray.nodes() if node["Alive"])
-    service = (
-        ray.remote(light(SchedulerService))
-        .options(
-            name=SERVICE_NAME,
-            namespace=NAMESPACE,
-            lifetime="detached",
-            get_if_exists=True,
-            max_restarts=-1,
-            max_task_retries=-1,
-            num_cpus=0,
-            max_concurrency=32,
-            label_selector={"role": "head"} if on_head else {},
-        )
-        .remote(settings)
-    )
-    client = Client(service, settings)
-    running = Settings.model_validate(client.call("settings"))
+
+    def begin(kind: type, name: str, concurrency: int, *arguments: object) -> Any:
+        options: dict[str, Any] = {
+            "name": name,
+            "namespace": NAMESPACE,
+            "lifetime": "detached",
+            "get_if_exists": True,
+            "max_restarts": -1,
+            "max_task_retries": -1,
+            "num_cpus": 0,
+            "max_concurrency": concurrency,
+            "label_selector": {"role": "head"} if on_head else {},
+        }
+        return ray.remote(light(kind)).options(**options).remote(*arguments)
+
+    service = begin(SchedulerService, SERVICE_NAME, 32, settings)
+    api = begin(ApiActor, API_NAME, 4, settings.api, port_of(settings.api))
+
+    def ask(actor: Any, method: str, *arguments: object) -> Any:
+        try:
+            return ray.get(getattr(actor, method).remote(*arguments), timeout=ANSWER_S)
+        except ray.exceptions.RayTaskError as error:
+            raise error.cause if isinstance(error.cause, Exception) else error from None
+        except ray.exceptions.RayActorError as error:
+            why = str(error).strip().splitlines()[-1].strip()
+            raise NoClusterError(f"the scheduler did not start: {why}") from None
+        except ray.exceptions.GetTimeoutError:
+            raise NoClusterError(f"the scheduler does not answer in {ANSWER_S:.0f} s") from None
+
+    running = Settings.model_validate(ask(service, "settings"))
     if running != settings:
         raise SettingsError(_difference(running, settings))
     deadline, told = time.monotonic() + RETRY_S, False
     while True:
-        compiling = client.call("compiling")
+        compiling = ask(service, "compiling")
         if compiling and not told:
             tell(COMPILING)
             told = True
-        answers = client.call("ping") or (compiling and not rounds)
-        if answers and _nodes_there(client.cluster()) >= len(record.nodes):
+        answers = ask(service, "ping") or (compiling and not rounds)
+        if answers and _nodes_there(ask(service, "cluster")) >= len(record.nodes):
             break
         if compiling:
             deadline = time.monotonic() + RETRY_S
         if time.monotonic() > deadline:
             raise NoClusterError(f"the nodes of the cluster could not be leased in {RETRY_S:.0f} s")
         time.sleep(0.05)
-    return client
+    url = f"{settings.api.scheme}://{settings.api.host}:{ask(api, 'port')}"
+    path = Path(settings.state_dir) / "api_token"
+    _give_token(lambda method, *arguments: ask(service, method, *arguments), path)
+    return replace(record, url=url, api_token_path=str(path))
 
 
-def _nodes_there(cluster: ClusterView) -> int:
+def _give_token(ask: Callable[..., Any], path: Path) -> None:
+    """See to it that a file holds a token of this user, who operates the cluster."""
+    with suppress(OSError):
+        if isinstance(ask("authenticate", path.read_text().strip()), dict):
+            return
+    user = user_name() or "operator"
+    ask("put_user", user, Role.OPERATOR.value)
+    write_secret(path, ask("issue_token", user, "coadapt up")["token"])
+
+
+def port_of(settings: ApiSettings) -> int:
+    """Return the port to listen on: the one that is set, else the usual one or one that is free."""
+    if settings.port is not None:
+        return settings.port
+    for port in (DEFAULT_PORT, 0):
+        with socket.socket() as probe:
+            try:
+                probe.bind((settings.host, port))
+            except OSError:
+                continue
+            return int(probe.getsockname()[1])
+    return 0
+
+
+def end_service(record: ClusterRecord, grace_s: float) -> None:
+    """Let every job save and stop, and end scheduler and API. Jobs go on at the next start.
+
+    Raises: NoClusterError where no cluster answers.
+    """
+    ray = connected_ray(record)
+    for name in (SERVICE_NAME, API_NAME):
+        try:
+            actor = ray.get_actor(name, namespace=NAMESPACE)
+        except ValueError:
+            continue
+        if name == SERVICE_NAME:
+            with suppress(ray.exceptions.RayActorError, ray.exceptions.GetTimeoutError):
+                ray.get(actor.shutdown.remote(grace_s), timeout=2 * grace_s + 10)
+        ray.kill(actor, no_restart=True)
+    ray.shutdown()
+
+
+def _nodes_there(cluster: Mapping[str, Any]) -> int:
     """Return how many nodes are leased, or known to be away."""
     return len(cluster["nodes"]) + len(cluster["asleep"])
 

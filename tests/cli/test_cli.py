@@ -4,7 +4,6 @@ import io
 import json
 import os
 import re
-import sqlite3
 import subprocess
 import sys
 import time
@@ -16,7 +15,7 @@ import pytest
 from coadapt.cli import follow, main, show
 from coadapt.cli.exit_codes import Exit, code_of
 from coadapt.client import answers_schema, jobfile
-from coadapt.client.client import NoClusterError, UnknownJobError, _original
+from coadapt.client.client import NoClusterError, UnknownJobError
 from coadapt.client.cluster_record import LocalClusterError
 from coadapt.core import emulated_nodes
 from coadapt.core.cluster import Node
@@ -26,7 +25,6 @@ from coadapt.core.slot import Slot
 from coadapt.deploy.start_service import SettingsError
 from coadapt.scheduler.jobs.record import JobRecord, ProfileRun, Refusals
 from coadapt.scheduler.presenters import job_details, node_row
-from ray.exceptions import RayTaskError
 from rich.console import Console
 
 from tests.support.bad_jobs import BAD_CLUSTERS
@@ -167,13 +165,6 @@ def test_every_option_that_takes_a_number_repeats_what_is_none(
 def test_a_bad_option_is_told_first(arguments: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main.run(arguments) == Exit.USAGE
     assert capsys.readouterr().err.startswith(f"coadapt: {told}")
-
-
-def test_a_full_disk_of_the_service_is_one_sentence_and_no_defect() -> None:
-    raised = RayTaskError("submit", "a long traceback", sqlite3.OperationalError("database or disk is full"))
-    told = _original(raised)
-    assert str(told) == "the scheduler cannot write its state directory: database or disk is full"
-    assert code_of(told) is Exit.JOB_FAILED
 
 
 def test_nothing_is_submitted_when_one_of_the_files_is_bad(tmp_path: Path, capsys) -> None:

@@ -2,12 +2,13 @@
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from coadapt.cli import main
 from coadapt.cli.exit_codes import Exit
-from coadapt.client.client import Client, NoClusterError, connect
+from coadapt.client.client import NoClusterError, connect
 from coadapt.client.cluster_record import ClusterRecord, LocalClusterError, NodeProcess, Process
 from coadapt.core.emulated_nodes import EmulatedNode, EmulationError, known_gpu_types, parse
 from coadapt.core.settings import Settings
@@ -92,8 +93,18 @@ def test_a_dead_address_is_told_at_once(tmp_path: Path, address: str, monkeypatc
     with pytest.raises(NoClusterError, match=f"no Ray cluster answers at {address}"):
         local_cluster.up(address=address, settings=Settings(state_dir=str(tmp_path)))
     assert ClusterRecord.load(tmp_path) is None
-    with pytest.raises(NoClusterError, match=f"no Ray cluster answers at {address}"):
-        connect(address, state_dir=tmp_path)
+
+
+def test_an_address_where_nobody_answers_or_that_is_no_url_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("coadapt.client.http_api.FIRST_S", 0.0)
+    with pytest.raises(NoClusterError, match=r"no scheduler answers at http://127\.0\.0\.1:9: "):
+        connect("http://127.0.0.1:9/", state_dir=tmp_path).me()
+    with pytest.raises(
+        NoClusterError, match=r"10\.0\.0\.1:6379 is not the URL of a scheduler, such as http://127"
+    ):
+        connect("10.0.0.1:6379", state_dir=tmp_path)
 
 
 def test_what_trains_beside_a_busy_program_has_the_priority_of_any(
@@ -119,8 +130,10 @@ def test_up_needs_exactly_one_of_its_two_ways(tmp_path: Path) -> None:
 def test_the_cluster_found_by_auto_is_recorded_by_its_address(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Client, "address_of", lambda record: "10.0.0.1:6379")
-    monkeypatch.setattr(local_cluster, "start_service", lambda record, settings, tell, rounds: None)
+    monkeypatch.setattr(local_cluster, "address_of", lambda record: "10.0.0.1:6379")
+    monkeypatch.setattr(
+        local_cluster, "start_service", lambda record, settings, tell, rounds: replace(record, url="http://h:1")
+    )
     local_cluster.up(address="auto", settings=Settings(state_dir=str(tmp_path)))
     found = ClusterRecord.load(tmp_path)
     assert found is not None

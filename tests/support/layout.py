@@ -56,7 +56,7 @@ ROOMS: dict[str, set[str]] = {
     "simulator": {"core", "estimators", "optimizer", "policies", "scheduler/services"},
     "api": {"core"},
     "client": {"core"},
-    "deploy": {"core", "client", "policies", "scheduler", "executor"},
+    "deploy": {"core", "api", "client", "policies", "scheduler", "executor"},
     "cli": {"core", "client", "deploy", "policies", "simulator", "executor", "scheduler/services"},
 }
 # Rooms that stand apart, and the only modules of other rooms that may import them: for comparison.

@@ -1,0 +1,145 @@
+"""Requests to the HTTP API. Problems come back as errors of one sentence; what is repeated does no harm twice."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import httpx
+
+from ..core.errors import JobStateError, OutputError, PackageError, PowerError, StateError
+from ..core.json_numbers import dumps
+
+RETRY_S = 60.0
+FIRST_S = 5.0  # for so long somebody is waited for who has never answered
+PAUSE_S = 0.1  # between two tries
+ANSWER_S = 60.0
+
+
+class NoClusterError(RuntimeError):
+    """No cluster, or no scheduler service on it; one sentence for a person."""
+
+
+class UnknownJobError(KeyError):
+    """No job has this id."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class AccessError(RuntimeError):
+    """The token is not accepted, or its user may not do that; one sentence for a person."""
+
+
+class RequestError(ValueError):
+    """The API does not accept a request; one sentence for a person."""
+
+
+class HttpApi:
+    """One API, by its URL and a token.
+
+    Args:
+        patience_s: for so long requests are repeated while nobody answers, as when the service starts again.
+    """
+
+    def __init__(self, url: str, token: str, patience_s: float = RETRY_S) -> None:
+        self.url, self._patience_s, self._answered = url, patience_s, False
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        self._http = httpx.Client(base_url=url, headers=headers, timeout=ANSWER_S)
+
+    def get(self, path: str, **parameters: Any) -> Any:
+        """Return what is at a path."""
+        told = {name: value for name, value in parameters.items() if value is not None}
+        return _json(self._ask("GET", path, params=told))
+
+    def post(self, path: str, body: Mapping[str, Any] | None = None, *, key: str | None = None) -> Any:
+        """Have something done. With a key it is done once, however often it is asked."""
+        return _json(self._post(path, body, key))
+
+    def post_for_bytes(self, path: str, body: Mapping[str, Any]) -> bytes:
+        """Return bytes that are asked for by a body."""
+        return self._post(path, body, None).content
+
+    def _post(self, path: str, body: Mapping[str, Any] | None, key: str | None) -> httpx.Response:
+        headers = {} if key is None else {"Idempotency-Key": key}
+        if body is None:
+            return self._ask("POST", path, headers=headers)
+        headers["Content-Type"] = "application/json"
+        return self._ask("POST", path, headers=headers, content=dumps(body).encode())
+
+    def put(self, path: str, content: bytes, media_type: str = "application/octet-stream") -> Any:
+        """Put bytes at a path."""
+        return _json(self._ask("PUT", path, content=content, headers={"Content-Type": media_type}))
+
+    def delete(self, path: str) -> Any:
+        """Remove what is at a path."""
+        return _json(self._ask("DELETE", path))
+
+    def text(self, path: str) -> str:
+        """Return the text at a path."""
+        return self._ask("GET", path).text
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._http.close()
+
+    def _ask(self, method: str, path: str, **more: Any) -> httpx.Response:
+        began_s = time.monotonic()
+        deadline_s = began_s + self._patience_s
+        while True:
+            try:
+                answer = self._http.request(method, path, **more)
+            except httpx.InvalidURL as wrong:
+                raise NoClusterError(f"{self.url}: this is no URL of a scheduler: {wrong}") from None
+            except httpx.TimeoutException:
+                raise NoClusterError(f"the scheduler at {self.url} does not answer in {ANSWER_S:.0f} s") from None
+            except httpx.TransportError as failed:
+                if time.monotonic() > (deadline_s if self._answered else min(began_s + FIRST_S, deadline_s)):
+                    raise NoClusterError(f"no scheduler answers at {self.url}: {failed}") from None
+                time.sleep(PAUSE_S)
+                continue
+            self._answered = True
+            if answer.is_success:
+                return answer
+            problem = _error_of(answer, path)
+            if not isinstance(problem, _Away) or time.monotonic() > deadline_s:
+                raise problem
+            time.sleep(PAUSE_S)
+
+
+class _Away(StateError):
+    """The scheduler's actor does not answer the API now."""
+
+
+def _error_of(answer: httpx.Response, path: str) -> Exception:
+    """Return the error that a problem of the API is."""
+    detail = _detail(answer)
+    match answer.status_code:
+        case 401 | 403:
+            return AccessError(detail)
+        case 404:
+            return UnknownJobError(detail)
+        case 409:
+            return PowerError(detail) if path.startswith("/v1/machines/") else JobStateError(detail)
+        case 422 if path.startswith("/v1/packages/"):
+            return PackageError(detail)
+        case 502:
+            return OutputError(detail)
+        case 503:
+            return _Away(detail) if detail.startswith("the scheduler does not answer now") else StateError(detail)
+        case status if status >= 500:
+            return NoClusterError(f"the scheduler has failed: {detail}")
+    return RequestError(detail)
+
+
+def _detail(answer: httpx.Response) -> str:
+    try:
+        return str(answer.json()["detail"])
+    except (ValueError, KeyError, TypeError):
+        return f"{answer.request.url} answered {answer.status_code}"
+
+
+def _json(answer: httpx.Response) -> Any:
+    return json.loads(answer.content)
