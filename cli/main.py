@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..core.refused_values import refused
+from . import access
 from .exit_codes import AmbiguousJob, Exit, Interrupted, JobNotFound, code_of
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ app = typer.Typer(
 )
 node_app = typer.Typer(help="Show machines, and power them off and on.", rich_markup_mode=None)
 app.add_typer(node_app, name="node")
+access.register(app)
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead.")]
 INTERRUPTED = "interrupted; submitted jobs go on"
 Machines = Annotated[list[str], typer.Argument(metavar="NAME…", help="Names of machines.")]

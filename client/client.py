@@ -16,37 +16,37 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 from urllib.parse import quote
-
-from pydantic import ValidationError
 
 from ..core.cluster import Cluster, Node
 from ..core.errors import JobStateError, PackageError
-from ..core.job import JobSpec, Phase
+from ..core.identity import Role
+from ..core.json_numbers import dumps
 from ..core.machine_states import MachineState
 from ..core.output_tree import Entry, Kind, Name, Output
-from ..core.schemas import (
-    ALL,
-    MEASURING,
-    ClusterView,
-    ForkView,
-    HealthView,
-    JobDetails,
-    JobRow,
-    MachineRow,
-    NodeRow,
-    SubmitView,
-    TimelineRow,
-)
-from ..core.settings import Settings
-from . import jobfile
+from ..core.phase import Phase
 from .cluster_record import ClusterRecord
-from .fetch import Fetched, fetch
 from .http_api import RETRY_S, AccessError, HttpApi, NoClusterError, RequestError, UnknownJobError
 from .login import Login
-from .package import Packer
-from .submit_check import of_spec, would_happen
+
+# The other modules of a client are loaded by what needs them: most commands only ask and show.
+if TYPE_CHECKING:
+    from ..core.job import JobSpec
+    from ..core.schemas import (
+        ClusterView,
+        ForkView,
+        HealthView,
+        JobDetails,
+        JobRow,
+        MachineRow,
+        NodeRow,
+        SubmitView,
+        TimelineRow,
+    )
+    from ..core.settings import Settings
+    from .fetch import Fetched
+    from .package import Packer
 
 __all__ = [
     "RETRY_S",
@@ -113,6 +113,10 @@ def _node(id: str, row: NodeRow | MachineRow) -> Node:
 
 def settings_of(answer: object, address: str) -> Settings:
     """Read the settings that a service answers. Raises: NoClusterError for those of another version."""
+    from pydantic import ValidationError
+
+    from ..core.settings import Settings
+
     try:
         return Settings.model_validate(answer)
     except ValidationError as error:
@@ -172,6 +176,8 @@ class Client:
         Raises: jobfile.JobFileError for a file or folder that cannot be used, PackageError for a folder that
             is too large.
         """
+        from . import jobfile
+
         (job_id,) = self._submit([jobfile.located(job)], lambda _, text: tell(text), idempotency_key)
         return job_id
 
@@ -182,10 +188,14 @@ class Client:
 
         `tell` is called as by `submit`, with the job's name before the sentence. Raises: as `submit` does.
         """
+        from . import jobfile
+
         return self._submit([jobfile.locate(job, Path.cwd()) for job in jobs], tell)
 
     def check(self, job: JobSpec | str | Path) -> SubmitView:
         """Say what would happen to a job if it were submitted: door, sizes, what would be refused."""
+        from .submit_check import would_happen
+
         nodes = cluster_of(self.cluster())
         return would_happen(job, nodes, self.settings.max_package_mib)
 
@@ -208,6 +218,9 @@ class Client:
 
         Raises: JobStateError where there is no such checkpoint; as `submit` does.
         """
+        from . import jobfile
+        from .package import Packer
+
         key, changed = idempotency_key or uuid.uuid4().hex, dict[str, Any]()
         if job is not None:
             spec, packer = jobfile.located(job), Packer(self.settings.max_package_mib)
@@ -226,6 +239,11 @@ class Client:
         self, job_id: str, steps: int | None = None, job: JobSpec | str | Path | None = None
     ) -> SubmitView:
         """Say what would become of a fork, with the arguments of `fork`; nothing is sent."""
+        from ..core.job import JobSpec
+        from . import jobfile
+        from .package import Packer
+        from .submit_check import of_spec, would_happen
+
         nodes, most_mib = cluster_of(self.cluster()), self.settings.max_package_mib
         packer, changed = Packer(most_mib), dict[str, Any]()
         if job is None:
@@ -244,11 +262,13 @@ class Client:
 
     def _would_fork(self, job_id: str, steps: int | None, changed: dict[str, Any]) -> ForkView:
         body = {"steps": steps, "dry_run": True, **changed}
-        return cast(ForkView, self._api.post(f"{_path(job_id)}/fork", body, key=uuid.uuid4().hex))
+        return cast("ForkView", self._api.post(f"{_path(job_id)}/fork", body, key=uuid.uuid4().hex))
 
     def _submit(
         self, specs: Sequence[JobSpec], tell: Callable[[str, str], None], idempotency_key: str | None = None
     ) -> Sequence[str]:
+        from .package import Packer
+
         packer = Packer(self.settings.max_package_mib)
         sent = [(self._send(spec, tell, packer), idempotency_key or uuid.uuid4().hex) for spec in specs]
         return [cast(str, self._api.post("/v1/jobs", told, key=key)["id"]) for told, key in sent]
@@ -294,7 +314,7 @@ class Client:
 
     def describe(self, job_id: str) -> JobDetails:
         """Return all that is known of a job. Raises: UnknownJobError, as do all calls with a job id."""
-        return cast(JobDetails, self._api.get(_path(job_id)))
+        return cast("JobDetails", self._api.get(_path(job_id)))
 
     def cancel(self, job_id: str) -> bool:
         """End a job; False if it had ended before."""
@@ -323,6 +343,9 @@ class Client:
         """
         if job is None:
             return self._change(job_id, "resume")
+        from . import jobfile
+        from .package import Packer
+
         packer = Packer(self.settings.max_package_mib)
         return self._change(job_id, "resume", self._send(jobfile.located(job), lambda _, text: tell(text), packer))
 
@@ -351,6 +374,8 @@ class Client:
         Of one rank as it was written, or of all ranks, or with `measuring` of all profile runs, line by line, each
         after its source.
         """
+        from ..core.schemas import ALL, MEASURING
+
         source = MEASURING if measuring else ALL if rank == "all" else f"rank-{rank}"
         offset = 0
         while True:
@@ -382,6 +407,8 @@ class Client:
 
         Raises: OutputError where it cannot be written, or the outputs cannot be read.
         """
+        from .fetch import fetch
+
         return fetch(self, job_id, self.outputs(job_id), Path(dest).expanduser())
 
     def output_contents(self, job_id: str, names: Sequence[Name]) -> Sequence[bytes | None]:
@@ -400,10 +427,10 @@ class Client:
 
     def health(self) -> HealthView:
         """Return how the service is: how old its last tick and round are, and whether it can store changes."""
-        return cast(HealthView, self._api.get("/v1/health"))
+        return cast("HealthView", self._api.get("/v1/health"))
 
     def cluster(self) -> ClusterView:
-        return cast(ClusterView, self._api.get("/v1/cluster"))
+        return cast("ClusterView", self._api.get("/v1/cluster"))
 
     def machines(self) -> Sequence[MachineRow]:
         """Return every machine, also those whose nodes sleep, by name."""
@@ -449,6 +476,28 @@ class Client:
             if deadline is not None and time.monotonic() > deadline:
                 raise TimeoutError(f"still not ended after {timeout_s:.0f} s: {', '.join(running)}")
             time.sleep(poll_s)
+
+    def users(self) -> Sequence[dict[str, Any]]:
+        """Return all users. Raises: AccessError for who is no operator."""
+        return cast("Sequence[dict[str, Any]]", self._api.get("/v1/users"))
+
+    def put_user(self, name: str, role: Role, *, disabled: bool = False) -> bool:
+        """Make a user or change its role. Return False if nothing changes. Raises: AccessError; RequestError."""
+        body = dumps({"role": role.value, "disabled": disabled}).encode()
+        return bool(self._api.put(f"/v1/users/{quote(name, safe='')}", body, "application/json")["changed"])
+
+    def tokens(self) -> Sequence[dict[str, Any]]:
+        """Return one's own tokens; an operator gets those of all."""
+        return cast("Sequence[dict[str, Any]]", self._api.get("/v1/tokens"))
+
+    def new_token(self, user: str | None = None, label: str = "", days: float | None = None) -> dict[str, Any]:
+        """Make a token and return it, this once. Raises: AccessError; RequestError."""
+        told = {"user": user, "label": label, "days": days}
+        return cast("dict[str, Any]", self._api.post("/v1/tokens", told))
+
+    def revoke_token(self, token_id: str) -> bool:
+        """Revoke a token. Return False if it was revoked before. Raises: UnknownJobError if there is none."""
+        return bool(self._api.delete(f"/v1/tokens/{quote(token_id, safe='')}")["changed"])
 
     def close(self) -> None:
         """Close the connection; jobs and service run on."""

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import psutil
 
-from ..core.settings import default_home
+from ..core.home import default_home
 
 
 class LocalClusterError(RuntimeError):

@@ -6,8 +6,9 @@ import json
 import time
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import urlencode
 
-import httpx
+import urllib3
 
 from ..core.errors import JobStateError, OutputError, PackageError, PowerError, StateError
 from ..core.json_numbers import dumps
@@ -46,77 +47,88 @@ class HttpApi:
 
     def __init__(self, url: str, token: str, patience_s: float = RETRY_S) -> None:
         self.url, self._patience_s, self._answered = url, patience_s, False
-        headers = {"Authorization": f"Bearer {token}"} if token else {}
-        self._http = httpx.Client(base_url=url, headers=headers, timeout=ANSWER_S)
+        self._headers = {"Authorization": f"Bearer {token}"} if token else {}
+        self._http = urllib3.PoolManager(timeout=urllib3.Timeout(ANSWER_S), retries=False)
 
     def get(self, path: str, **parameters: Any) -> Any:
-        """Return what is at a path."""
-        told = {name: value for name, value in parameters.items() if value is not None}
-        return _json(self._ask("GET", path, params=told))
+        """Return what is at a path. Parameters that are None are left out."""
+        return json.loads(self._ask("GET", _with(path, parameters)))
 
     def post(self, path: str, body: Mapping[str, Any] | None = None, *, key: str | None = None) -> Any:
         """Have something done. With a key it is done once, however often it is asked."""
-        return _json(self._post(path, body, key))
+        return json.loads(self._post(path, body, key))
 
     def post_for_bytes(self, path: str, body: Mapping[str, Any]) -> bytes:
         """Return bytes that are asked for by a body."""
-        return self._post(path, body, None).content
+        return self._post(path, body, None)
 
-    def _post(self, path: str, body: Mapping[str, Any] | None, key: str | None) -> httpx.Response:
+    def _post(self, path: str, body: Mapping[str, Any] | None, key: str | None) -> bytes:
         headers = {} if key is None else {"Idempotency-Key": key}
         if body is None:
-            return self._ask("POST", path, headers=headers)
-        headers["Content-Type"] = "application/json"
-        return self._ask("POST", path, headers=headers, content=dumps(body).encode())
+            return self._ask("POST", path, headers)
+        return self._ask("POST", path, {**headers, "Content-Type": "application/json"}, dumps(body).encode())
 
     def put(self, path: str, content: bytes, media_type: str = "application/octet-stream") -> Any:
         """Put bytes at a path."""
-        return _json(self._ask("PUT", path, content=content, headers={"Content-Type": media_type}))
+        return json.loads(self._ask("PUT", path, {"Content-Type": media_type}, content))
 
     def delete(self, path: str) -> Any:
         """Remove what is at a path."""
-        return _json(self._ask("DELETE", path))
+        return json.loads(self._ask("DELETE", path))
 
     def text(self, path: str) -> str:
         """Return the text at a path."""
-        return self._ask("GET", path).text
+        return self._ask("GET", path).decode()
 
     def close(self) -> None:
         """Close the connections."""
-        self._http.close()
+        self._http.clear()
 
-    def _ask(self, method: str, path: str, **more: Any) -> httpx.Response:
+    def _ask(
+        self, method: str, path: str, headers: Mapping[str, str] | None = None, body: bytes | None = None
+    ) -> bytes:
         began_s = time.monotonic()
         deadline_s = began_s + self._patience_s
         while True:
             try:
-                answer = self._http.request(method, path, **more)
-            except httpx.InvalidURL as wrong:
+                answer = self._http.request(
+                    method, f"{self.url}{path}", body=body, headers={**self._headers, **(headers or {})}
+                )
+            except urllib3.exceptions.LocationValueError as wrong:
                 raise NoClusterError(f"{self.url}: this is no URL of a scheduler: {wrong}") from None
-            except httpx.TimeoutException:
+            except urllib3.exceptions.ReadTimeoutError:
                 raise NoClusterError(f"the scheduler at {self.url} does not answer in {ANSWER_S:.0f} s") from None
-            except httpx.TransportError as failed:
+            except urllib3.exceptions.HTTPError as failed:
                 if time.monotonic() > (deadline_s if self._answered else min(began_s + FIRST_S, deadline_s)):
-                    raise NoClusterError(f"no scheduler answers at {self.url}: {failed}") from None
+                    raise NoClusterError(f"no scheduler answers at {self.url}: {_why(failed)}") from None
                 time.sleep(PAUSE_S)
                 continue
             self._answered = True
-            if answer.is_success:
-                return answer
-            problem = _error_of(answer, path)
+            if answer.status < 300:
+                return answer.data
+            problem = _error_of(answer.status, _detail(answer.status, answer.data, path), path)
             if not isinstance(problem, _Away) or time.monotonic() > deadline_s:
                 raise problem
             time.sleep(PAUSE_S)
+
+
+def _with(path: str, parameters: Mapping[str, Any]) -> str:
+    told = {name: value for name, value in parameters.items() if value is not None}
+    return f"{path}?{urlencode(told, doseq=True)}" if told else path
+
+
+def _why(error: urllib3.exceptions.HTTPError) -> str:
+    """Return the cause of an error without the connection that it happened on."""
+    return str(error).rpartition(": ")[2]
 
 
 class _Away(StateError):
     """The scheduler's actor does not answer the API now."""
 
 
-def _error_of(answer: httpx.Response, path: str) -> Exception:
+def _error_of(status: int, detail: str, path: str) -> Exception:
     """Return the error that a problem of the API is."""
-    detail = _detail(answer)
-    match answer.status_code:
+    match status:
         case 401 | 403:
             return AccessError(detail)
         case 404:
@@ -129,17 +141,13 @@ def _error_of(answer: httpx.Response, path: str) -> Exception:
             return OutputError(detail)
         case 503:
             return _Away(detail) if detail.startswith("the scheduler does not answer now") else StateError(detail)
-        case status if status >= 500:
-            return NoClusterError(f"the scheduler has failed: {detail}")
+    if status >= 500:
+        return NoClusterError(f"the scheduler has failed: {detail}")
     return RequestError(detail)
 
 
-def _detail(answer: httpx.Response) -> str:
+def _detail(status: int, body: bytes, path: str) -> str:
     try:
-        return str(answer.json()["detail"])
+        return str(json.loads(body)["detail"])
     except (ValueError, KeyError, TypeError):
-        return f"{answer.request.url} answered {answer.status_code}"
-
-
-def _json(answer: httpx.Response) -> Any:
-    return json.loads(answer.content)
+        return f"{path} was answered with status {status}"

@@ -7,7 +7,7 @@ import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from ..core.settings import default_home
+from ..core.home import default_home
 from .cluster_record import ClusterRecord
 
 

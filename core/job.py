@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from .doors import Door, Processes, check, completed, door, processes_of
+from .phase import Phase
 from .training_config import Adaptivity, TrainingConfig
 from .wording import n_gpus
 
@@ -316,25 +317,6 @@ class JobSpec(_Strict):
             return None
         per_replica = self.resources.gpus_per_replica
         return per_replica.get(gpu_type) if isinstance(per_replica, dict) else per_replica
-
-
-class Phase(StrEnum):
-    """Where a job is in its life (Sia, figure 3.2)."""
-
-    SUBMITTED = "submitted"  # stored, nothing done yet
-    PROFILING = "profiling"  # measuring one replica on each GPU type
-    QUEUED = "queued"  # can run, has no GPUs
-    RUNNING = "running"  # has GPUs (starting, training or being resized)
-    SUCCEEDED = "succeeded"
-    FAILED = "failed"
-    CANCELLED = "cancelled"
-
-    @property
-    def is_terminal(self) -> bool:
-        return self in _TERMINAL
-
-
-_TERMINAL = (Phase.SUCCEEDED, Phase.FAILED, Phase.CANCELLED)
 
 
 @dataclass(frozen=True)

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from .api_settings import ApiSettings
+from .home import default_home
 from .power_settings import PowerSettings
-
-
-def default_home() -> str:
-    """Return `$COADAPT_HOME`, else `~/.coadapt`."""
-    return os.environ.get("COADAPT_HOME") or str(Path.home() / ".coadapt")
 
 
 class Settings(BaseModel):

@@ -22,7 +22,7 @@ from pathlib import Path, PurePosixPath
 from types import TracebackType
 from typing import IO, Protocol, Self, cast
 
-from ...core.settings import default_home
+from ...core.home import default_home
 
 Fetch = Callable[[int], bytes]  # a piece of the package from an offset on; empty at its end
 _MEASURING = ".measuring-"

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-import httpx
 import pytest
 from coadapt.cli.exit_codes import Exit, code_of
 from coadapt.client.http_api import (
@@ -18,12 +21,49 @@ from coadapt.client.http_api import (
 from coadapt.core.errors import JobStateError, OutputError, PackageError, PowerError, StateError
 
 
-def api_of(answer: Callable[[httpx.Request], httpx.Response], patience_s: float = 0.0) -> HttpApi:
-    api = HttpApi("http://api", "token", patience_s)
-    api._http = httpx.Client(
-        base_url="http://api", transport=httpx.MockTransport(answer), headers=api._http.headers
-    )
-    return api
+@dataclass
+class Request:
+    """What a server was asked."""
+
+    target: str
+    key: str | None
+    authorization: str | None
+
+
+Answer = Callable[[Request], tuple[int, bytes]]
+
+
+@contextmanager
+def serving(answer: Answer) -> Iterator[str]:
+    """Serve answers on loopback, and yield the URL. An answer of status 0 breaks the connection."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            headers = self.headers
+            status, body = answer(Request(self.path, headers["Idempotency-Key"], headers["Authorization"]))
+            if status:
+                self.send_response(status)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+            self.close_connection = True
+
+        do_POST = do_GET
+
+        def log_message(self, *words: object) -> None:
+            """Say nothing."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def problem(status: int, detail: str) -> tuple[int, bytes]:
+    return status, json.dumps({"detail": detail}).encode()
 
 
 PROBLEMS: list[tuple[int, str, type[Exception], Exit]] = [
@@ -42,49 +82,48 @@ PROBLEMS: list[tuple[int, str, type[Exception], Exit]] = [
 
 @pytest.mark.parametrize(("status", "path", "kind", "code"), PROBLEMS)
 def test_a_problem_is_an_error_of_one_sentence(status: int, path: str, kind: type[Exception], code: Exit) -> None:
-    api = api_of(lambda request: httpx.Response(status, json={"detail": "it is so"}))
-    with pytest.raises(kind) as told:
-        api.get(path)
+    with serving(lambda request: problem(status, "it is so")) as url, pytest.raises(kind) as told:
+        HttpApi(url, "", 0.0).get(path)
     assert str(told.value).endswith("it is so")
     assert code_of(told.value) is code
 
 
 def test_what_is_no_answer_of_ours_is_told_too() -> None:
-    api = api_of(lambda request: httpx.Response(418, text="teapot"))
-    with pytest.raises(RequestError, match=r"^http://api/v1/me answered 418$"):
-        api.get("/v1/me")
+    said = r"^/v1/me was answered with status 418$"
+    with serving(lambda request: (418, b"teapot")) as url, pytest.raises(RequestError, match=said):
+        HttpApi(url, "", 0.0).get("/v1/me")
 
 
 def test_a_scheduler_that_restarts_is_waited_for_and_the_key_stays_the_same() -> None:
     keys = list[str | None]()
 
-    def answer(request: httpx.Request) -> httpx.Response:
-        keys.append(request.headers.get("idempotency-key"))
+    def answer(request: Request) -> tuple[int, bytes]:
+        keys.append(request.key)
         if len(keys) == 1:
-            raise httpx.ConnectError("refused", request=request)
+            return 0, b""
         if len(keys) == 2:
-            return httpx.Response(503, json={"detail": "the scheduler does not answer now: it restarts"})
-        return httpx.Response(200, json={"changed": True})
+            return problem(503, "the scheduler does not answer now: it restarts")
+        return 200, b'{"changed": true}'
 
-    assert api_of(answer, 30.0).post("/v1/jobs/a-1/pause", key="k") == {"changed": True}
+    with serving(answer) as url:
+        assert HttpApi(url, "", 30.0).post("/v1/jobs/a-1/pause", key="k") == {"changed": True}
     assert keys == ["k"] * 3
 
 
 def test_nobody_who_answers_is_told_with_the_url() -> None:
-    def answer(request: httpx.Request) -> httpx.Response:
-        raise httpx.ConnectError("refused", request=request)
-
-    with pytest.raises(NoClusterError, match=r"^no scheduler answers at http://api: refused$"):
-        api_of(answer).get("/v1/me")
+    with serving(lambda request: (200, b"{}")) as url:
+        pass
+    with pytest.raises(NoClusterError, match=rf"^no scheduler answers at {url}: .*Connection refused"):
+        HttpApi(url, "", 0.0).get("/v1/me")
 
 
 def test_the_token_and_parameters_are_sent_and_none_is_left_out() -> None:
-    seen = list[httpx.Request]()
+    seen = list[Request]()
 
-    def answer(request: httpx.Request) -> httpx.Response:
+    def answer(request: Request) -> tuple[int, bytes]:
         seen.append(request)
-        return httpx.Response(200, content=json.dumps({"items": [], "next": None}))
+        return 200, b'{"items": [], "next": null}'
 
-    api_of(answer).get("/v1/jobs", limit=3, cursor=None, phase=["queued", "running"])
-    assert seen[0].headers["authorization"] == "Bearer token"
-    assert str(seen[0].url) == "http://api/v1/jobs?limit=3&phase=queued&phase=running"
+    with serving(answer) as url:
+        HttpApi(url, "token").get("/v1/jobs", limit=3, cursor=None, phase=["queued", "running"])
+    assert seen == [Request("/v1/jobs?limit=3&phase=queued&phase=running", None, "Bearer token")]
