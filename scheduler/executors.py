@@ -1,15 +1,12 @@
 """The one place where the service talks to jobs' executors, which are Ray actors with names.
 
-One thread makes all calls in the order in which they were asked for. So a slow control plane delays commands,
-but no round. An executor that is missing is made again.
+A few threads make all calls, in order for each job. So a slow control plane delays commands, but no round, and a
+job's executor that fails delays no other job's. An executor that is missing is made again.
 """
 
 from __future__ import annotations
 
 import logging
-import queue
-import threading
-import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
@@ -20,27 +17,23 @@ from ray.exceptions import ActorDiedError, ActorUnavailableError, RayError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from ..core.doors import Door
-from ..core.job import JobSpec, RestartPolicy
-from ..core.service_names import NAMESPACE, SERVICE_NAME
+from ..core.service_names import NAMESPACE
 from ..core.settings import Settings
 from ..core.slot import Slot
-from ..estimators.measurements import EVERY_TYPE
 from ..executor.adaptive_executor import AdaptiveExecutor
 from ..executor.command_executor import CommandExecutor
-from ..executor.command_job import CommandJob
-from ..executor.commands.reconciler import Rules
-from ..executor.executor_job import ExecutorJob, ExecutorStatus
+from ..executor.executor_job import ExecutorStatus
 from ..executor.light_actor import light
-from ..executor.reconciling.failures import FIXED, POLICY
+from .executor_jobs import command_job, executor_job
 from .jobs.record import JobRecord
+from .lanes import Lanes
 from .packages import PackageStore
 
 log = logging.getLogger(__name__)
 
 TRIES = 3
+FIRST_WAIT_S = 1.0  # before the second try; each further one waits twice as long
 Command = Callable[[], object]
-
-
 ACTOR = "coadapt-job-"
 
 
@@ -50,11 +43,12 @@ def actor_name(job: JobRecord) -> str:
 
 
 class Executors:
-    """Sends commands to executors, in order and from a thread of its own.
+    """Sends commands to executors, in order for each job and from threads of its own.
 
     Args:
         gpu_types: returns the GPU types of the cluster now.
         lost: called with a job id and a reason when its executor cannot be made or is dead for good.
+        first_wait_s: before a command that failed is tried again.
     """
 
     def __init__(
@@ -63,16 +57,16 @@ class Executors:
         packages: PackageStore,
         gpu_types: Callable[[], Sequence[str]],
         lost: Callable[[str, str], None],
+        first_wait_s: float = FIRST_WAIT_S,
     ) -> None:
         self._settings = settings
         self._packages = packages
         self._gpu_types = gpu_types
         self._lost = lost
         self._handles: dict[str, Any] = {}  # by name
-        self._commands: queue.SimpleQueue[tuple[JobRecord | None, Command] | None] = queue.SimpleQueue()
         self._node_id = ray.get_runtime_context().get_node_id()
-        self._thread = threading.Thread(target=self._send_all, name="executors", daemon=True)
-        self._thread.start()
+        self._first_wait_s = first_wait_s
+        self._lanes = Lanes("executors")
 
     # --- commands -----------------------------------------------------------------------------------------
 
@@ -107,17 +101,15 @@ class Executors:
             name = actor["name"]
             is_executor = name.startswith(ACTOR) and "/" not in name  # workers have a slash in their names
             if actor["namespace"] == NAMESPACE and is_executor and name not in names:
-                self._put(None, partial(self._kill, name, no_restart=True))
+                work = _Tries(partial(self._kill, name, no_restart=True), _log_of(name), self._first_wait_s)
+                self._lanes.put(_job_of(name), work)
 
     def drain(self, timeout_s: float) -> None:
         """Wait until everything asked for so far has been sent."""
-        done = threading.Event()
-        self._put(None, done.set)
-        done.wait(timeout_s)
+        self._lanes.drain(timeout_s)
 
     def stop(self) -> None:
-        self._commands.put(None)
-        self._thread.join(timeout=10)
+        self._lanes.stop()
 
     # --- questions: they wait for answers, so rounds ask none -----------------------------------------------
 
@@ -128,33 +120,16 @@ class Executors:
         ray.wait(list(refs.values()), num_returns=len(refs), timeout=timeout_s) if refs else None
         return {job_id: _answer(ref) for job_id, ref in refs.items()}
 
-    # --- inside the thread --------------------------------------------------------------------------------
+    # --- inside the threads -------------------------------------------------------------------------------
 
-    def _put(self, job: JobRecord | None, command: Command) -> None:
-        self._commands.put((job, command))
+    def _put(self, job: JobRecord, command: Command) -> None:
+        self._lanes.put(job.id, _Tries(command, partial(self._unreachable, job), self._first_wait_s))
 
-    def _send_all(self) -> None:
-        while (item := self._commands.get()) is not None:
-            job, command = item
-            error = self._try(command)
-            if error is not None and job is not None:
-                log.error("executor of job %s: %s", job.id, error)
-                with suppress(RayError, ValueError):
-                    self._kill(actor_name(job), no_restart=True)
-                self._lost(job.id, f"its executor could not be reached: {error}")
-
-    def _try(self, command: Command) -> Exception | None:
-        """Try a command a few times, as Ray's control plane may be away for a moment; return the last error."""
-        error: Exception | None = None
-        for attempt in range(TRIES):
-            try:
-                command()
-                return None
-            except Exception as failed:
-                error = failed
-                if attempt < TRIES - 1:
-                    time.sleep(2.0**attempt)  # in the thread that sends; no round waits for it
-        return error
+    def _unreachable(self, job: JobRecord, error: Exception) -> None:
+        log.error("executor of job %s: %s", job.id, error)
+        with suppress(RayError, ValueError):
+            self._kill(actor_name(job), no_restart=True)
+        self._lost(job.id, f"its executor could not be reached: {error}")
 
     def _call(
         self, job: JobRecord, method: str, *args: Any, make: bool = True, needs_package: bool = False
@@ -219,91 +194,43 @@ class Executors:
             self._handles.pop(name, None)
 
 
-def executor_job(
-    job: JobRecord, settings: Settings, packages: PackageStore, gpu_types: Sequence[str]
-) -> ExecutorJob:
-    """Return what an executor is told of its job when it is made. `assign` tells it later where to run."""
-    spec = job.spec
-    return ExecutorJob(
-        id=job.id,
-        life=job.life,
-        script=spec.script,
-        args=tuple(spec.args),
-        package=str(packages.find(job.package)) if job.package is not None else "",
-        folder=job.folder,
-        state_dir=settings.state_dir,
-        env=spec.env,
-        pip=tuple(spec.pip),
-        training=spec.training,
-        checkpoint_url=settings.checkpoint_url(job.id, spec.training.checkpoint.url),
-        outputs_url=settings.outputs_url(job.id, spec.training.checkpoint.url),
-        log_dir=str(settings.log_dir(job.id)),
-        pace={
-            "profile": spec.emulation.profile,
-            "time_scale": spec.emulation.time_scale * settings.time_scale,
-        },
-        gpus_per_replica=gpus_per_replica(spec, gpu_types),
-        sharded=spec.is_sharded,
-        fewest_replicas=spec.fewest_replicas,
-        max_failures=spec.max_failures,
-        restarts=spec.restarts,
-        measurements=job.measurements,
-        service_name=SERVICE_NAME,
-        service_namespace=NAMESPACE,
-    )
-
-
-def command_job(job: JobRecord, settings: Settings, packages: PackageStore) -> CommandJob:
-    """Return what the executor of a job that never calls `coadapt.prepare` is told when it is made."""
-    spec, restarts = job.spec, job.spec.restarts
-    errors, losses = restarts is RestartPolicy.ON_FAILURE, restarts is not RestartPolicy.NEVER
-    return CommandJob(
-        id=job.id,
-        life=job.life,
-        script=spec.script,
-        command=tuple(spec.command or spec.args),
-        processes=spec.processes_on_node,
-        rules=Rules(
-            spec.grace_s,
-            retries_errors=errors,
-            retries_losses=losses,
-            why_not=FIXED if spec.restart_policy is None else POLICY,
-        ),
-        measured=spec.door is Door.RESTARTING,
-        max_failures=spec.max_failures,
-        package=str(packages.find(job.package)) if job.package is not None else "",
-        working_dir=spec.working_dir if job.package is None else "",
-        folder=job.folder,
-        state_dir=settings.state_dir,
-        env=spec.env,
-        pip=tuple(spec.pip),
-        outputs_url=settings.outputs_url(job.id, spec.training.checkpoint.url),
-        log_dir=str(settings.log_dir(job.id)),
-        batch_size=spec.training.initial_batch_size,
-        total_steps=spec.progress.total_steps,
-        starts=job.starts,
-        status_file=spec.progress.file or "",
-        pattern=spec.progress.pattern or "",
-        pause_profile=spec.emulation.profile if spec.emulation.pause else "",
-        fingerprint=spec.fingerprint or job.script_key or job.id,
-        report_interval_s=spec.training.report_interval_s,
-        measurements=job.measurements,
-        service_name=SERVICE_NAME,
-        service_namespace=NAMESPACE,
-    )
-
-
-def gpus_per_replica(spec: JobSpec, gpu_types: Sequence[str]) -> dict[str, int]:
-    """Return the GPUs of a replica by GPU type that the job may use. `EVERY_TYPE` stands for all types."""
-    if spec.resources.gpu_types is None and isinstance(spec.resources.gpus_per_replica, int):
-        return {EVERY_TYPE: spec.resources.gpus_per_replica}
-    named = set(spec.resources.gpu_types or ()) | set(gpu_types)
-    return {t: gpus for t in sorted(named) if (gpus := spec.gpus_per_replica(t)) is not None}
-
-
 def _answer(ref: Any) -> ExecutorStatus | None:
     try:
         status: ExecutorStatus = ray.get(ref, timeout=0)
         return status
     except Exception:
         return None
+
+
+class _Tries:
+    """Work that is tried a few times, as Ray's control plane may be away for a moment.
+
+    Args:
+        failed: called with the last error.
+    """
+
+    def __init__(self, command: Command, failed: Callable[[Exception], None], first_wait_s: float) -> None:
+        self._command, self._failed, self._wait_s = command, failed, first_wait_s
+        self._left = TRIES
+
+    def __call__(self) -> float | None:
+        """Try once. Return the seconds until the next try; None where none follows."""
+        try:
+            self._command()
+            return None
+        except Exception as error:
+            self._left -= 1
+            if not self._left:
+                self._failed(error)
+                return None
+        wait_s, self._wait_s = self._wait_s, 2 * self._wait_s
+        return wait_s
+
+
+def _job_of(name: str) -> str:
+    """Return the id of the job whose executor has a name."""
+    return name.removeprefix(ACTOR).partition("~")[0]
+
+
+def _log_of(name: str) -> Callable[[Exception], None]:
+    return lambda error: log.error("actor %s could not be ended: %s", name, error)

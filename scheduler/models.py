@@ -8,7 +8,7 @@ from ..core.doors import Door
 from ..estimators.goodput import JobModel
 from ..estimators.guessed_types import with_guesses
 from ..estimators.measurements import Measurements
-from .executors import gpus_per_replica
+from .executor_jobs import gpus_per_replica
 from .jobs.record import JobRecord
 
 Failed = Callable[[str, Exception], None]  # told of a job's id and why no model fits its measurements

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,8 +15,8 @@ from coadapt.core.job import JobSpec, ResourceRequest, RestartPolicy
 from coadapt.core.settings import Settings
 from coadapt.executor.executor_job import ExecutorStatus
 from coadapt.executor.reconciling.failures import POLICY
-from coadapt.scheduler import executors as module
-from coadapt.scheduler.executors import Executors, command_job, executor_job, gpus_per_replica
+from coadapt.scheduler.executor_jobs import command_job, executor_job, gpus_per_replica
+from coadapt.scheduler.executors import Executors
 from coadapt.scheduler.jobs.record import JobRecord
 from coadapt.scheduler.packages import PackageStore
 from ray.exceptions import ActorDiedError
@@ -28,8 +29,10 @@ WAIT_S = 20.0
 class Answer:
     """Of an actor: a value, or an error."""
 
-    def __init__(self, value: Any = None, error: Exception | None = None) -> None:
+    def __init__(self, value: Any = None, error: Exception | None = None, *, silent: bool = False) -> None:
         self._future: Future[Any] = Future()
+        if silent:
+            return
         if error is None:
             self._future.set_result(value)
         else:
@@ -45,13 +48,14 @@ class Actors:
     def __init__(self) -> None:
         self.there = set[str]()
         self.asked = list[tuple[Any, ...]]()
-        self.unreachable = 0  # calls that fail before one goes through
+        self.unreachable = dict[str, int]()  # by name: calls that fail before one goes through
         self.error: Exception | None = None  # of the answers
+        self.silent = False  # no command is answered
         self.statuses = dict[str, ExecutorStatus]()  # of the actors that answer
 
     def get_actor(self, name: str, namespace: str) -> Any:
-        if self.unreachable:
-            self.unreachable -= 1
+        if self.unreachable.get(name):
+            self.unreachable[name] -= 1
             raise ConnectionError("the control plane is away")
         if name not in self.there:
             raise ValueError("no such actor")
@@ -81,7 +85,7 @@ class Handle:
             known = self.actors.statuses.get(self.name)
             return Answer(known, TimeoutError() if known is None else None)
         self.actors.asked.append((method, self.name, *args))
-        return Answer(error=self.actors.error)
+        return Answer(error=self.actors.error, silent=self.actors.silent)
 
 
 @pytest.fixture
@@ -96,8 +100,6 @@ def actors(monkeypatch: pytest.MonkeyPatch) -> Actors:
     monkeypatch.setattr(ray, "get_actor", found.get_actor)
     monkeypatch.setattr(ray, "kill", found.kill)
     monkeypatch.setattr(ray, "remote", lambda actor: SimpleNamespace(options=found.options))
-    pause = SimpleNamespace(sleep=lambda seconds: found.asked.append(("sleep", seconds)))
-    monkeypatch.setattr(module, "time", pause)
     monkeypatch.setattr(ray, "wait", lambda refs, **how: (refs, []))
     monkeypatch.setattr(ray, "get", lambda answer, timeout: answer.future().result(0))
     return found
@@ -108,17 +110,38 @@ def lost() -> list[tuple[str, str]]:
     return []
 
 
+def made(folder: Path, lost: list[tuple[str, str]], first_wait_s: float) -> Executors:
+    def tell(job_id: str, why: str) -> None:
+        lost.append((job_id, why))
+
+    return Executors(
+        Settings(state_dir=str(folder)), PackageStore(folder), lambda: ["t4"], tell, first_wait_s=first_wait_s
+    )
+
+
 @pytest.fixture
 def executors(actors: Actors, lost: list[tuple[str, str]], tmp_path: Path) -> Iterator[Executors]:
-    settings = Settings(state_dir=str(tmp_path))
-    found = Executors(
-        settings, PackageStore(tmp_path), lambda: ["t4"], lambda job_id, why: lost.append((job_id, why))
-    )
+    found = made(tmp_path, lost, 0.01)
+    yield found
+    found.stop()
+
+
+@pytest.fixture
+def patient(actors: Actors, lost: list[tuple[str, str]], tmp_path: Path) -> Iterator[Executors]:
+    """Executors that try a failed command again after an hour."""
+    found = made(tmp_path, lost, 3600.0)
     yield found
     found.stop()
 
 
 NAME = "coadapt-job-j-1"
+
+
+def wait_until(found: Callable[[], bool]) -> None:
+    deadline_s = time.monotonic() + WAIT_S
+    while not found():
+        assert time.monotonic() < deadline_s
+        time.sleep(0.005)
 
 
 def test_commands_arrive_in_order_and_an_executor_is_made_once(executors: Executors, actors: Actors) -> None:
@@ -149,21 +172,48 @@ def test_no_executor_is_made_only_to_end_something(executors: Executors, actors:
 def test_a_command_is_tried_again_while_the_control_plane_is_away(
     executors: Executors, actors: Actors, lost: list[tuple[str, str]]
 ) -> None:
-    actors.unreachable = 2
+    actors.unreachable[NAME] = 2
     executors.assign(job(), (A,), 1)
     executors.drain(WAIT_S)
-    assert actors.asked == [("sleep", 1.0), ("sleep", 2.0), ("make", NAME), ("assign", NAME, [A], 1, None)]
+    assert actors.asked == [("make", NAME), ("assign", NAME, [A], 1, None)]
     assert lost == []
+
+
+def test_one_executor_that_fails_delays_no_command_to_another(
+    patient: Executors, actors: Actors, lost: list[tuple[str, str]]
+) -> None:
+    actors.unreachable[NAME] = 99
+    others = [job(id=f"j-{number}") for number in range(2, 10)]
+    patient.assign(job(), (A,), 1)
+    patient.cancel(job())
+    for other in others:
+        patient.assign(other, (A,), 1)
+    sent = [("assign", f"coadapt-job-{other.id}") for other in others]
+    wait_until(lambda: len(actors.asked) == 2 * len(others))
+    assert sorted(asked[:2] for asked in actors.asked if asked[0] != "make") == sorted(sent)
+    assert lost == [], "the command that failed still waits for its second try"
+
+
+def test_executors_that_do_not_answer_delay_no_command_to_another(executors: Executors, actors: Actors) -> None:
+    actors.silent = True
+    jobs = [job(id=f"j-{number}") for number in range(1, 20)]
+    for each in jobs:
+        executors.assign(each, (A,), 1)
+        executors.assign(each, (B,), 2)
+    executors.drain(WAIT_S)
+    for each in jobs:
+        orders = [asked[2:] for asked in actors.asked if asked[:2] == ("assign", f"coadapt-job-{each.id}")]
+        assert orders == [([A], 1, None), ([B], 2, None)], "in order, and no answer is waited for"
 
 
 def test_after_the_last_try_the_job_is_told_lost_and_later_commands_do_not_wait(
     executors: Executors, actors: Actors, lost: list[tuple[str, str]]
 ) -> None:
-    actors.unreachable = 3
+    actors.unreachable[NAME] = 3
     executors.assign(job(), (A,), 1)
     executors.drain(WAIT_S)
     assert lost == [("j-1", "its executor could not be reached: the control plane is away")]
-    assert actors.asked == [("sleep", 1.0), ("sleep", 2.0)]
+    assert actors.asked == []
     executors.assign(job(), (A,), 2)
     executors.drain(WAIT_S)
     assert actors.asked[-1] == ("assign", NAME, [A], 2, None)
