@@ -14,9 +14,9 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from .compiling import kernel
 from .throughput import TILE
 
 Array = NDArray[np.float64]
@@ -59,7 +59,7 @@ class Link(NamedTuple):
     log_s: float
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def fill(packed: Array, type_index: Ints, nodes: Ints, gpus: Ints, rows: Ints, result: Array) -> None:
     """Write the goodput of every pair of `packed` (jobs, types, COLUMNS) and column, into `result[rows]`."""
     # Logarithms and divisions once per column and not per pair, as long as a replica is one GPU.
@@ -94,12 +94,12 @@ def fill(packed: Array, type_index: Ints, nodes: Ints, gpus: Ints, rows: Ints, r
             result[rows[job], c] = best_of(row, compute, slower, link, replicas)[0]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def _nothing() -> Compute:
     return Compute(0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 1.0, 0.0, Pass(0.0, 0.0, 0.0), 0.0)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def _compute_of(row: Array, log_slower: float) -> Compute:
     log_floor, log_slope, kappa, gamma, most = row[0] + log_slower, row[1] + log_slower, row[2], row[11], row[MOST]
     floor = math.exp(kappa * log_floor)
@@ -110,14 +110,14 @@ def _compute_of(row: Array, log_slower: float) -> Compute:
     return Compute(floor, log_floor, log_slope, kappa, 1.0 / kappa, gamma, 1.0 / gamma, most, full, full_s)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def computes_of(row: Array, log_dense: float) -> tuple[Compute, Compute]:
     """Compute of a row with D replicas on a node: of whole tiles, and of ragged batches."""
     compute = _compute_of(row, row[3] * log_dense)
     return compute, _compute_of(row, row[3] * log_dense + row[RAGGED]) if row[RAGGED] > 0.0 else compute
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def link_of(row: Array, nodes: int, replicas: int, log_dense: float, log_nodes: float, log_k: float) -> Link:
     """Return the all-reduce of one pair; times below e^-40 s are none."""
     if replicas == 1:
@@ -131,7 +131,7 @@ def link_of(row: Array, nodes: int, replicas: int, log_dense: float, log_nodes: 
     return Link(math.exp(row[11] * log_s) if log_s > -40.0 else 0.0, log_s)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def _pass_of(compute: Compute, link: Link, m: float) -> Pass:
     if m == compute.most:
         return compute.full
@@ -141,7 +141,7 @@ def _pass_of(compute: Compute, link: Link, m: float) -> Pass:
     return Pass(powered, log_powered, busy)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def _times_s(compute: Compute, link: Link, of: Pass, s: float) -> tuple[float, float]:
     """Return the times of the s accumulation passes together and of the last pass."""
     if link.powered > 0.0:
@@ -151,7 +151,7 @@ def _times_s(compute: Compute, link: Link, of: Pass, s: float) -> tuple[float, f
     return s * one, one
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def _slope(
     compute: Compute, link: Link, of: Pass, noise: float, m: float, passes_s: float, last_s: float
 ) -> tuple[float, float]:
@@ -171,21 +171,21 @@ def _slope(
     return part * share - rest, bend + rest * (1.0 - rest)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def _slope_at(compute: Compute, link: Link, noise: float, m: float, s: float) -> tuple[float, float]:
     of = _pass_of(compute, link, m)
     passes_s, last_s = _times_s(compute, link, of, s) if s > 0.0 else (0.0, 1.0)
     return _slope(compute, link, of, noise, m, passes_s, last_s)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def _cost_at(compute: Compute, link: Link, noise: float, m: float, s: float) -> float:
     """Return T(m)·(noise + m)/m, which is (φ + B0)/goodput."""
     passes_s, last_s = _times_s(compute, link, _pass_of(compute, link, m), s)
     return (passes_s + last_s) * (noise + m) / m
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def _best_local(
     compute: Compute, link: Link, full_last_s: float, noise: float, low: float, high: float, s: float, tile: float
 ) -> tuple[float, float, bool]:
@@ -249,7 +249,7 @@ def _best_local(
     return best, least, False
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def _may_beat(
     compute: Compute, link: Link, noise: float, m: float, low: float, high: float, s: float, cost: float
 ) -> bool:
@@ -263,7 +263,7 @@ def _may_beat(
     return math.log((passes_s + last_s) * (noise + m) / (m * cost)) + slope * math.log(end / m) < 0.0
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def _best_whole(
     row: Array, compute: Compute, slower: Compute, link: Link, k: float, tile: float
 ) -> tuple[float, float, float, float]:
@@ -295,12 +295,12 @@ def _best_whole(
     return best, m, u * q - 1.0, u * first
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def _whole_goodput(u: float, q: float, pass_s: float, last_s: float, phi: float, first: float) -> float:
     return u * first / (pass_s * (u * q - 1.0) + last_s) * (phi + first) / (phi + u * first)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def best_of(
     row: Array, compute: Compute, slower: Compute, link: Link, replicas: int
 ) -> tuple[float, float, float, float]:

@@ -11,15 +11,23 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+from ..estimators.compiling import do_without
 
-def light(actor: type) -> type:
+
+def light(actor: type, first: Callable[[], object] | None = None) -> type:
     """Return a class with the public methods of `actor`, which creates an `actor` in its own process.
 
     The class belongs to no module, so that Ray sends its code by value.
+
+    Args:
+        first: a function of a module, which the process calls before it imports the module of `actor`.
     """
     module, name = actor.__module__, actor.__qualname__
+    prepares = None if first is None else (first.__module__, first.__qualname__)
 
     def start(self: Any, *args: Any, **options: Any) -> None:
+        if prepares is not None:
+            getattr(importlib.import_module(prepares[0]), prepares[1])()
         self.actor = getattr(importlib.import_module(module), name)(*args, **options)
 
     def passing_on(method: str) -> Callable[..., Any]:
@@ -30,3 +38,8 @@ def light(actor: type) -> type:
 
     public = [name for name, _ in inspect.getmembers(actor, inspect.isfunction) if not name.startswith("_")]
     return type(name, (), {"__init__": start, **{method: passing_on(method) for method in public}})
+
+
+def executor_class(executor: type) -> type:
+    """Return the class of a job's executor as a light actor, whose process neither compiles nor loads torch."""
+    return light(executor, do_without)

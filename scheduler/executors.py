@@ -23,7 +23,7 @@ from ..core.slot import Slot
 from ..executor.adaptive_executor import AdaptiveExecutor
 from ..executor.command_executor import CommandExecutor
 from ..executor.executor_job import ExecutorStatus
-from ..executor.light_actor import light
+from ..executor.light_actor import executor_class
 from .executor_jobs import command_job, executor_job
 from .jobs.record import JobRecord
 from .lanes import Lanes
@@ -168,7 +168,7 @@ class Executors:
             else command_job(job, self._settings, self._packages)
         )
         handle: Any = (
-            ray.remote(light(AdaptiveExecutor if native else CommandExecutor))
+            ray.remote(executor_class(AdaptiveExecutor if native else CommandExecutor))
             .options(
                 name=actor_name(job),
                 namespace=NAMESPACE,

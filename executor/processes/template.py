@@ -164,7 +164,8 @@ class Template:
             raise
         child = self._children[pid] = Child(pid, pidfd, connection)
         self._watch(pidfd, lambda: self._ended(child))
-        self._watch(connection, lambda: _end(child))
+        if request.kind == "script":  # else it serves others, too, and ends by itself
+            self._watch(connection, lambda: _end(child))
         try:
             send(connection, {"pid": pid}, [pidfd])
         except OSError:
@@ -203,13 +204,13 @@ def _end(child: Child) -> None:
 
 # The module of each kind of process, as its command line shows it.
 _ROOM = __package__.rpartition(".")[0]
-_MODULES = {"script": f"{_ROOM}.training.process", "store": f"{__package__}.rendezvous_store"}
+_MODULES = {"script": f"{_ROOM}.training.process", "stores": f"{__package__}.store_host"}
 
 
 def become(request: ForkRequest, channel: int, output: int, kept: Iterable[int], parent: int) -> NoReturn:
     """Become the requested process: run its script and end, as if started by itself."""
     from ..training import process
-    from . import rendezvous_store as store
+    from . import store_host
 
     status = 1
     try:
@@ -223,8 +224,8 @@ def become(request: ForkRequest, channel: int, output: int, kept: Iterable[int],
         _environment(request)
         _fresh_entropy()
         os.chdir(request.cwd)
-        if request.kind == "store":
-            store.serve(request.script, int(request.args[0]), channel)
+        if request.kind == "stores":
+            store_host.serve(request.script, channel)
         status = process.serve(request.script, request.args, channel)
     except BaseException:
         traceback.print_exc()

@@ -8,6 +8,7 @@ starts its process the plain way.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import logging
 import os
@@ -67,6 +68,13 @@ class Forked:
             os.close(self._pidfd)
         return status
 
+    def leave(self) -> None:
+        """Follow it no longer; one that nobody owns goes on."""
+        with self._lock:
+            self._over = True
+            self._connection.close()
+            os.close(self._pidfd)
+
     def kill(self) -> None:
         """End it now; the template ends what it started."""
         with self._lock:
@@ -114,15 +122,21 @@ def warm(env: Mapping[str, str], owner: Owner) -> None:
 def _path(env: Mapping[str, str], session: str) -> Path:
     if sys.platform != "linux":
         raise NoTemplate("only Linux forks a process safely")
-    folder = template_folder()
     try:
-        folder.mkdir(mode=0o700, exist_ok=True)
-        found = folder.lstat()
+        folder = private_folder()
     except OSError as error:
-        raise NoTemplate(f"{folder}: {error.strerror}") from None
-    if found.st_uid != os.getuid() or found.st_mode & 0o077 or folder.is_symlink():
-        raise NoTemplate(f"{folder} is open to other users")
+        raise NoTemplate(f"{template_folder()}: {error.strerror}") from None
     return folder / f"{template_key(env, session)}.sock"
+
+
+def private_folder() -> Path:
+    """Return `template_folder`, which it makes. Raises: OSError, also where other users may enter it."""
+    folder = template_folder()
+    folder.mkdir(mode=0o700, exist_ok=True)
+    found = folder.lstat()
+    if found.st_uid != os.getuid() or found.st_mode & 0o077 or folder.is_symlink():
+        raise PermissionError(errno.EPERM, "it is open to other users", os.fspath(folder))
+    return folder
 
 
 def template_folder() -> Path:

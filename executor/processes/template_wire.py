@@ -62,7 +62,7 @@ class ForkRequest:
     cwd: str
     paths: Sequence[str]  # folders to import from, after the script's own
     owner: Owner
-    kind: Literal["script", "store"] = "script"  # "store": serve one at the address that `script` and `args` are
+    kind: Literal["script", "stores"] = "script"  # "stores": serve them on the Unix socket that `script` names
 
     @property
     def environment(self) -> dict[str, str]:
