@@ -41,6 +41,8 @@ class Settings(BaseModel):
     restart_cost_s: float = Field(default=30.0, ge=0)
     # A job that does not leave its slots in this time has its executor restarted, which ends its workers.
     release_timeout_s: float = Field(default=120.0, gt=0)
+    # The executor of a job that holds nothing is ended after so long; the job's next command makes another one.
+    executor_idle_s: float = Field(default=30.0, ge=0)
 
     # Multiplies every job's own time scale on emulated nodes: 10 is ten times faster than the measured GPUs.
     time_scale: float = Field(default=1.0, gt=0)

@@ -27,15 +27,14 @@ from ..estimators.pace import Pace
 from ..estimators.profile_plan import profile_plan
 from .batch_choice import better_batch, choose_batch, group_shape
 from .executor_job import ExecutorJob, ExecutorStatus
-from .files.job_log import JobLog
 from .files.site import Site
 from .files.workplace import local_path
 from .inbox import Inbox
-from .package_parts import read_part
+from .outlets import LEAVE_S, Outlets, put_away, taken_out
 from .processes import rendezvous_store as store
 from .processes.template_wire import Owner
 from .processes.training_process import Launch
-from .protocol.job_events import JobFailed, JobFinished, ProfileFinished, Released, Reported
+from .protocol.job_events import AtRest, JobFailed, JobFinished, ProfileFinished, Released, Reported
 from .protocol.messages import Crashed, Event, Finished, Ready
 from .protocol.metric_limits import bounded, places
 from .protocol.ranks import Rendezvous
@@ -44,7 +43,6 @@ from .reconciler import Reconciler
 from .reconciling.effects import Effect, KeepProfile, KillWorker, Send, StartWorker, Tell
 from .reconciling.failures import FailureBudget
 from .reconciling.timeouts import Timeouts
-from .service_link import ServiceLink
 from .usage.account import UsageAccount
 from .worker import Worker
 from .worker_actors import WorkerActors
@@ -81,10 +79,10 @@ class AdaptiveExecutor:
         self._target = target.metric if (target := job.training.target) is not None else ""
         self._densest: dict[tuple[int, int], int] = {}
         self._report: Report | None = None
-        self._log = JobLog(job.log_dir)
         self._actors = WorkerActors(job.id, job.pip, self._on_actor_end)
-        self._service = ServiceLink(job.id, job.life, job.service_name, job.service_namespace)
         incarnation = uuid.uuid4().hex[:6]
+        self._outlets = outlets = Outlets(job, incarnation)
+        self._service, self._log = outlets.service, outlets.log
         self._usage = UsageAccount(incarnation, self._service.put, time.monotonic())
         self._sources: dict[str, str] = {}
         self._self = ray.get_runtime_context().current_actor
@@ -100,10 +98,10 @@ class AdaptiveExecutor:
             script=Path(job.script).name,
             hands_over=bool(job.outputs_url) and local_path(job.outputs_url) is None,
         )
+        self._machine.go_on(taken_out(job.kept, outlets.restarted), time.monotonic())
         self._status = self._snapshot()
         self._inbox: Inbox[Effect] = Inbox()
         threading.Thread(target=store.keep, args=(listener, self._store, owner), name="store", daemon=True).start()
-        self._restarted = ray.get_runtime_context().was_current_actor_reconstructed
         threading.Thread(target=self._run, name="executor", daemon=True).start()
 
     # --- called by the service ------------------------------------------------------------------------------
@@ -137,6 +135,23 @@ class AdaptiveExecutor:
         """End everything at once, without a checkpoint."""
         self._inbox.put(self._machine.cancel)
 
+    def leave(self) -> bool:
+        """Tell all that is not told yet, since this executor is not needed any more; return whether that is done.
+
+        It waits for answers, for some seconds at most.
+        """
+        until_s, rested = time.monotonic() + LEAVE_S, threading.Event()
+
+        def rest(now: float) -> list[Effect]:
+            self._usage.tell(now)
+            if not self._machine.slots and not self._machine.ended:
+                self._service.put(AtRest(put_away(self._machine.kept(now)), self._measurements))
+            rested.set()
+            return []
+
+        self._inbox.put(rest)
+        return rested.wait(LEAVE_S) and self._outlets.flush(until_s)
+
     def status(self) -> ExecutorStatus:
         return self._status
 
@@ -148,17 +163,19 @@ class AdaptiveExecutor:
             return False
         for event in events:
             self._inbox.put(self._handler(worker, event))
+        self._log.wait_for_room()
         return True
 
     def package_part(self, offset: int) -> bytes:
         """Return a piece of the job's package from an offset on; empty at its end."""
-        return read_part(self._job.package, offset)
+        return self._outlets.disk.package_part(self._job.package, offset)
 
     # --- the thread that owns the state -----------------------------------------------------------------------
 
     def _run(self) -> None:
-        if self._restarted and self._service.exists:
+        if self._outlets.restarted and self._service.exists:
             self._begin_again()
+        self._outlets.stand()
         while True:
             handle = self._inbox.next(self._machine.next_deadline_s, self._machine.tick)
             try:

@@ -25,22 +25,20 @@ from .command_worker import CommandWorker
 from .commands.crews import CrewPlan
 from .commands.effects import Effect, KillCrew, SendCrew, StartCrew, TellService
 from .commands.progress import CommandProgress, Group
-from .commands.reconciler import CommandReconciler
+from .commands.reconciler import CommandReconciler, Phase
 from .commands.refusals import Refusals
 from .executor_job import ExecutorStatus
-from .files.job_log import JobLog
 from .files.site import Site
 from .inbox import Inbox
-from .package_parts import read_part
+from .outlets import LEAVE_S, Outlets, put_away, taken_out
 from .processes.template_wire import ONE_THREAD
 from .programs.command_processes import CommandLaunch
 from .protocol.command_events import CommandEvent, Refused, Said, Status
-from .protocol.job_events import JobFailed, JobFinished, ProfileFinished, Released, Reported
+from .protocol.job_events import AtRest, JobFailed, JobFinished, ProfileFinished, Released, Reported
 from .protocol.messages import DEVICES, GPU_TYPE, JOB_ID, NODE_ID
 from .protocol.metric_limits import bounded
 from .protocol.worker_events import Exited, Gone, Sampled
 from .reconciling.failures import FailureBudget
-from .service_link import ServiceLink
 from .usage.account import UsageAccount
 from .worker_actors import WorkerActors
 from .worker_environment import tracking
@@ -67,9 +65,10 @@ class CommandExecutor:
             self._measurements = self._measurements.with_info(self._progress.info(job.fingerprint))
         self._report: Report | None = None
         self._report_due_s = float("inf")
-        self._log = JobLog(job.log_dir)
         self._self = ray.get_runtime_context().current_actor
         incarnation = uuid.uuid4().hex[:6]
+        self._outlets = outlets = Outlets(job, incarnation)
+        self._service, self._log = outlets.service, outlets.log
         self._machine = CommandReconciler(
             job.processes,
             job.rules,
@@ -77,13 +76,12 @@ class CommandExecutor:
             worker_id=lambda n: f"{incarnation}-{n}",
             program=job.called,
         )
+        self._machine.go_on(taken_out(job.kept, outlets.restarted), time.monotonic())
         self._status = self._snapshot()
         self._inbox: Inbox[Effect] = Inbox()
         self._actors = WorkerActors(job.id, job.pip, self._on_actor_end)
-        self._service = ServiceLink(job.id, job.life, job.service_name, job.service_namespace)
         self._refusals = Refusals(incarnation)
         self._usage = UsageAccount(incarnation, self._service.put, time.monotonic())
-        self._restarted = ray.get_runtime_context().was_current_actor_reconstructed
         threading.Thread(target=self._run, name="executor", daemon=True).start()
 
     # --- called by the service ------------------------------------------------------------------------------
@@ -118,6 +116,24 @@ class CommandExecutor:
         """End everything, with a few seconds after SIGTERM."""
         self._inbox.put(self._machine.cancel)
 
+    def leave(self) -> bool:
+        """Tell all that is not told yet, since this executor is not needed any more; return whether that is done.
+
+        It waits for answers, for some seconds at most.
+        """
+        until_s, rested = time.monotonic() + LEAVE_S, threading.Event()
+
+        def rest(now: float) -> list[Effect]:
+            self._tell_progress()
+            self._usage.tell(now)
+            if not self._machine.slots and self._machine.phase is not Phase.ENDED:
+                self._service.put(AtRest(put_away(self._machine.kept(now)), self._measurements))
+            rested.set()
+            return []
+
+        self._inbox.put(rest)
+        return rested.wait(LEAVE_S) and self._outlets.flush(until_s)
+
     def status(self) -> ExecutorStatus:
         return self._status
 
@@ -129,18 +145,20 @@ class CommandExecutor:
             return False
         for event in events:
             self._inbox.put(self._handler(worker, event))
+        self._log.wait_for_room()
         return True
 
     def package_part(self, offset: int) -> bytes:
         """Return a piece of the job's package from an offset on; empty at its end."""
-        return read_part(self._job.package, offset)
+        return self._outlets.disk.package_part(self._job.package, offset)
 
     # --- the thread that owns the state -----------------------------------------------------------------------
 
     def _run(self) -> None:
-        if self._restarted and self._service.exists:
+        if self._outlets.restarted and self._service.exists:
             # Commands that were sent until now are void: the service counts on this executor holding nothing.
             self._machine.ignore(self._service.told(Released(0, everything=True)).sequence)
+        self._outlets.stand()
         while True:
             handle = self._inbox.next(min(self._machine.next_deadline_s, self._report_due_s), self._machine.tick)
             try:
@@ -269,7 +287,7 @@ class CommandExecutor:
             status_file=job.status_file,
             pattern=job.pattern,
             called=job.called,
-            earlier=job.starts + self._restarted,
+            earlier=job.starts + self._outlets.restarted,
             pace=part_of_fastest(job.pause_profile, slot.gpu_type) if slot.emulated and job.pause_profile else 1.0,
         )
         site = Site(

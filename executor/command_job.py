@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..core.doors import Processes
 from ..core.service_names import NAMESPACE, SERVICE_NAME
@@ -31,14 +31,15 @@ class CommandJob:
     rules: Rules = field(default_factory=Rules)
     measured: bool = False  # whether its speed is learned from what it reports
     max_failures: int = 3
-    package: str = ""  # of the working directory, on the executor's node; "": runs where its script is
+    package: str = ""  # of the working directory, on the head's disk; "": runs where its script is
     working_dir: str = ""  # without a package
     folder: str = ""  # names the job's folder on each machine; by default its id
     state_dir: str = ""  # the service's
     env: Mapping[str, str] = field(default_factory=dict)
     pip: tuple[str, ...] = ()
     outputs_url: str = ""  # "": the program is given no output folder
-    log_dir: str = ""  # on the executor's node; "": no log files
+    log_dir: str = ""  # on the head's disk; "": no log files
+    head_node: str = ""  # the node with that disk; "": the executor's own
     batch_size: int | None = None
     total_steps: int | None = None
     status_file: str = ""
@@ -49,6 +50,7 @@ class CommandJob:
     measurements: Measurements | None = None  # the service's last copy
     life: int = 0  # how often the job began again after it had ended
     starts: int = 0  # of its program, before this executor was made
+    kept: Mapping[str, Any] = field(default_factory=dict)  # by the executor before this one, when it held nothing
     service_name: str = SERVICE_NAME
     service_namespace: str = NAMESPACE
 

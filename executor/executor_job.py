@@ -24,7 +24,7 @@ class ExecutorJob:
     id: str
     script: str  # path inside the working directory, or absolute
     args: tuple[str, ...] = ()
-    package: str = ""  # of the working directory, on the executor's node; "": runs in the script's own folder
+    package: str = ""  # of the working directory, on the head's disk; "": runs in the script's own folder
     folder: str = ""  # names the job's folder on each machine; by default its id
     state_dir: str = ""  # the service's
     env: Mapping[str, str] = field(default_factory=dict)
@@ -32,7 +32,8 @@ class ExecutorJob:
     training: TrainingConfig = field(default_factory=TrainingConfig)
     checkpoint_url: str = ""
     outputs_url: str = ""  # "": the script is given no output folder
-    log_dir: str = ""  # on the executor's node; "": no log files
+    log_dir: str = ""  # on the head's disk; "": no log files
+    head_node: str = ""  # the node with that disk; "": the executor's own
     pace: Mapping[str, Any] | None = None  # {"profile": …, "time_scale": …} for emulated slots
     gpus_per_replica: Mapping[str, int] = field(default_factory=dict)  # per GPU type the job may use
     sharded: bool = False  # a replica is one process for each of its GPUs
@@ -41,6 +42,7 @@ class ExecutorJob:
     restarts: RestartPolicy = RestartPolicy.ON_FAILURE
     measurements: Measurements | None = None  # the service's last copy
     life: int = 0  # how often the job began again after it had ended
+    kept: Mapping[str, Any] = field(default_factory=dict)  # by the executor before this one, when it held nothing
     service_name: str = SERVICE_NAME
     service_namespace: str = NAMESPACE
 

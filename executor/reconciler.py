@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import count
+from typing import Any
 
 from ..core.batch_plan import BatchPlan
 from ..core.reports import ProfileProgress
@@ -20,7 +21,7 @@ from .reconciling.effects import Effect, Effects
 from .reconciling.failures import FailureBudget
 from .reconciling.overdue import expire_state, expire_workers, find_the_hung
 from .reconciling.profile_runs import ProfileRuns
-from .reconciling.states import JobEnd, State, Training
+from .reconciling.states import Idle, JobEnd, Pause, State, Training
 from .reconciling.timeouts import Timeouts
 from .reconciling.toward_targets import step
 from .reconciling.training_events import training_event
@@ -145,6 +146,28 @@ class Reconciler:
             training_event(self.training, worker, event, now)
         return self._drain(now)
 
+    # --- what outlives an executor that holds nothing ---------------------------------------------------------
+
+    def kept(self, now: float) -> dict[str, Any]:
+        """Return what the next executor goes on from, as JSON's own values."""
+        run, pause = self.training, self.training.pause(now)
+        return {
+            "budget": run.budget.to_row(),
+            "cannot_grow": run.cannot_grow,
+            "last_error": run.last_error,
+            "paused_s": None if pause.since_s is None else now - pause.since_s,
+            "recovered": pause.recovered,
+            "retried": pause.retried,
+        }
+
+    def go_on(self, kept: Mapping[str, Any], now: float) -> None:
+        """Go on from what the last executor has kept; what is missing counts as never known."""
+        run = self.training
+        run.budget.go_on(kept.get("budget", {}))
+        run.cannot_grow, run.last_error = kept.get("cannot_grow", False), kept.get("last_error", "")
+        if (paused_s := kept.get("paused_s")) is not None:
+            run.state = Idle(Pause(now - paused_s, kept.get("recovered", False), kept.get("retried", False)))
+
     # --- views ----------------------------------------------------------------------------------------------
 
     @property
@@ -191,6 +214,11 @@ class Reconciler:
     @property
     def budget(self) -> FailureBudget:
         return self.training.budget
+
+    @property
+    def ended(self) -> bool:
+        """Whether the job has ended, so that no other executor follows."""
+        return self.training.ended
 
     @property
     def last_error(self) -> str:

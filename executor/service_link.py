@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import logging
-import queue
 import threading
 import time
+from collections import deque
 from typing import Any
 
 import ray
@@ -28,7 +28,8 @@ class ServiceLink:
 
     def __init__(self, job_id: str, life: int, service_name: str, namespace: str) -> None:
         self._job_id, self._life, self._name, self._namespace = job_id, life, service_name, namespace
-        self._outbox: queue.SimpleQueue[ExecutorEvent] = queue.SimpleQueue()
+        self._changed = threading.Condition()
+        self._outbox: deque[ExecutorEvent] = deque()  # the first is under way
         threading.Thread(target=self._run, name="events", daemon=True).start()
 
     @property
@@ -36,7 +37,15 @@ class ServiceLink:
         return bool(self._name)
 
     def put(self, event: ExecutorEvent) -> None:
-        self._outbox.put(event)
+        if self.exists:
+            with self._changed:
+                self._outbox.append(event)
+                self._changed.notify_all()
+
+    def flush(self, until_s: float) -> bool:
+        """Wait until all is told, until a moment of the monotonic clock; return whether it is."""
+        with self._changed:
+            return self._changed.wait_for(lambda: not self._outbox, until_s - time.monotonic())
 
     def told(self, event: ExecutorEvent) -> Sent:
         """Tell the service until it has taken the event, and return what it had sent by then."""
@@ -51,6 +60,10 @@ class ServiceLink:
 
     def _run(self) -> None:
         while True:
-            event = self._outbox.get()
-            if self.exists:
-                self.told(event)
+            with self._changed:
+                self._changed.wait_for(lambda: bool(self._outbox))
+                event = self._outbox[0]
+            self.told(event)
+            with self._changed:
+                self._outbox.popleft()
+                self._changed.notify_all()

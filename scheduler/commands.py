@@ -21,8 +21,13 @@ class RestartExecutor:
 
 
 @dataclass(frozen=True)
+class RetireExecutor:
+    """End the executor, which holds nothing; the job's next command makes another one."""
+
+
+@dataclass(frozen=True)
 class LeaveGpus:
     """Have the job save, stop and release all its GPUs, by the command that its record holds."""
 
 
-Command = EndProfile | RestartExecutor | LeaveGpus
+Command = EndProfile | RestartExecutor | RetireExecutor | LeaveGpus

@@ -42,6 +42,7 @@ from .phase_times import PhaseTimes
 from .reactions import Reaction, claim, end, force_out, lose_everything, react, start_profile, with_forecast
 from .reattachment import reattach
 from .records import Records
+from .rest import leaves_node, may_have_executor
 from .round_times import RoundTimes
 from .services.contract import Advice
 from .snapshot import TRAINED_IN, Snapshot, take_snapshot
@@ -206,7 +207,7 @@ class SchedulingCycle:
     def _snapshot(self, nodes: NodesSnapshot, now: float) -> Snapshot:
         self._records.round_asked = False
         self._times.begin()
-        taking_part = [job for job in self._store.unretired.values() if job.active and not job.paused]
+        taking_part = [job for job in self._store.unretired.values() if _takes_part(job, nodes)]
         jobs = [job for job in taking_part if not job.quarantine]
         set_aside = [job for job in taking_part if job.quarantine]
         trained = [job for job in jobs if job.phase in TRAINED_IN]
@@ -409,9 +410,10 @@ class SchedulingCycle:
         for job_id in sorted(self._store.unreadable):
             self._log(job_id, self._store.get(job_id).quarantine)
         jobs = list(self._store.unretired.values())
-        # Those of jobs that were retired just before the service died, too.
-        self._executors.retire_others(jobs)
-        statuses = self._executors.statuses(jobs, timeout_s=10.0)
+        with_executor = [job for job in jobs if may_have_executor(job)]
+        # Those of jobs that were retired, or rested, just before the service died, too.
+        self._executors.retire_others(with_executor)
+        statuses = self._executors.statuses(with_executor, timeout_s=10.0)
         with self.lock:
             for job in jobs:
                 with self._for_job(job.id):
@@ -494,6 +496,10 @@ class SchedulingCycle:
 
     def _log(self, job_id: str | None, text: str) -> None:
         self._store.log(Event(EventKind.ERROR, self._clock.steady_s(), job_id, {"text": text}))
+
+
+def _takes_part(job: JobRecord, nodes: NodesSnapshot) -> bool:
+    return job.active and not job.paused and not leaves_node(job, nodes.draining)
 
 
 def _with_line(error: Exception) -> str:

@@ -18,7 +18,7 @@ from .packages import PackageStore
 
 
 def executor_job(
-    job: JobRecord, settings: Settings, packages: PackageStore, gpu_types: Sequence[str]
+    job: JobRecord, settings: Settings, packages: PackageStore, gpu_types: Sequence[str], head_node: str = ""
 ) -> ExecutorJob:
     """Return what an executor is told of its job when it is made. `assign` tells it later where to run."""
     spec = job.spec
@@ -36,6 +36,7 @@ def executor_job(
         checkpoint_url=settings.checkpoint_url(job.id, spec.training.checkpoint.url),
         outputs_url=settings.outputs_url(job.id, spec.training.checkpoint.url),
         log_dir=str(settings.log_dir(job.id)),
+        head_node=head_node,
         pace={
             "profile": spec.emulation.profile,
             "time_scale": spec.emulation.time_scale * settings.time_scale,
@@ -46,12 +47,13 @@ def executor_job(
         max_failures=spec.max_failures,
         restarts=spec.restarts,
         measurements=job.measurements,
+        kept=job.kept,
         service_name=SERVICE_NAME,
         service_namespace=NAMESPACE,
     )
 
 
-def command_job(job: JobRecord, settings: Settings, packages: PackageStore) -> CommandJob:
+def command_job(job: JobRecord, settings: Settings, packages: PackageStore, head_node: str = "") -> CommandJob:
     """Return what the executor of a job that never calls `coadapt.prepare` is told when it is made."""
     spec, restarts = job.spec, job.spec.restarts
     errors, losses = restarts is RestartPolicy.ON_FAILURE, restarts is not RestartPolicy.NEVER
@@ -77,6 +79,7 @@ def command_job(job: JobRecord, settings: Settings, packages: PackageStore) -> C
         pip=tuple(spec.pip),
         outputs_url=settings.outputs_url(job.id, spec.training.checkpoint.url),
         log_dir=str(settings.log_dir(job.id)),
+        head_node=head_node,
         batch_size=spec.training.initial_batch_size,
         total_steps=spec.progress.total_steps,
         starts=job.starts,
@@ -86,6 +89,7 @@ def command_job(job: JobRecord, settings: Settings, packages: PackageStore) -> C
         fingerprint=spec.fingerprint or job.script_key or job.id,
         report_interval_s=spec.training.report_interval_s,
         measurements=job.measurements,
+        kept=job.kept,
         service_name=SERVICE_NAME,
         service_namespace=NAMESPACE,
     )

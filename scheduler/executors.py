@@ -23,10 +23,12 @@ from ..core.slot import Slot
 from ..executor.adaptive_executor import AdaptiveExecutor
 from ..executor.command_executor import CommandExecutor
 from ..executor.executor_job import ExecutorStatus
-from ..executor.light_actor import executor_class
+from ..executor.head_files import FILES_NAME, HeadFiles
+from ..executor.light_actor import executor_class, light
 from .executor_jobs import command_job, executor_job
 from .jobs.record import JobRecord
 from .lanes import Lanes
+from .leaving import Leaving
 from .packages import PackageStore
 
 log = logging.getLogger(__name__)
@@ -48,6 +50,8 @@ class Executors:
     Args:
         gpu_types: returns the GPU types of the cluster now.
         lost: called with a job id and a reason when its executor cannot be made or is dead for good.
+        home: returns the node on which a job's executor shall stand that is given slots; None: the service's own.
+        newest: returns what is stored of a job now.
         first_wait_s: before a command that failed is tried again.
     """
 
@@ -57,25 +61,28 @@ class Executors:
         packages: PackageStore,
         gpu_types: Callable[[], Sequence[str]],
         lost: Callable[[str, str], None],
+        home: Callable[[JobRecord, Sequence[Slot]], str | None] = lambda job, slots: None,
+        newest: Callable[[JobRecord], JobRecord] = lambda job: job,
         first_wait_s: float = FIRST_WAIT_S,
     ) -> None:
         self._settings = settings
         self._packages = packages
         self._gpu_types = gpu_types
-        self._lost = lost
+        self._lost, self._home, self._newest = lost, home, newest
         self._handles: dict[str, Any] = {}  # by name
         self._node_id = ray.get_runtime_context().get_node_id()
         self._first_wait_s = first_wait_s
+        self._has_files = False
         self._lanes = Lanes("executors")
 
     # --- commands -----------------------------------------------------------------------------------------
 
     def assign(self, job: JobRecord, slots: Sequence[Slot], sequence: int) -> None:
         arguments = list(slots), sequence, job.measurements
-        self._put(job, lambda: self._call(job, "assign", *arguments, needs_package=bool(slots)))
+        self._put(job, lambda: self._call(job, "assign", *arguments, slots=slots))
 
     def profile(self, job: JobRecord, slot: Slot, sequence: int) -> None:
-        self._put(job, lambda: self._call(job, "profile", slot, sequence, needs_package=True))
+        self._put(job, lambda: self._call(job, "profile", slot, sequence, slots=(slot,)))
 
     def end_profile(self, job: JobRecord, slot: Slot, sequence: int) -> None:
         self._put(job, lambda: self._call(job, "end_profile", slot, sequence, make=False))
@@ -88,8 +95,8 @@ class Executors:
         self._put(job, lambda: self._kill(actor_name(job), no_restart=False))
 
     def retire(self, job: JobRecord) -> None:
-        """End the executor of a job whose life has ended."""
-        self._put(job, lambda: self._kill(actor_name(job), no_restart=True))
+        """End the executor of a job that holds nothing, or whose life has ended, when it has told all it knows."""
+        self._retire(actor_name(job))
 
     def retire_others(self, jobs: Sequence[JobRecord]) -> None:
         """End the executors of all jobs but these, and of their earlier lives.
@@ -101,8 +108,7 @@ class Executors:
             name = actor["name"]
             is_executor = name.startswith(ACTOR) and "/" not in name  # workers have a slash in their names
             if actor["namespace"] == NAMESPACE and is_executor and name not in names:
-                work = _Tries(partial(self._kill, name, no_restart=True), _log_of(name), self._first_wait_s)
-                self._lanes.put(_job_of(name), work)
+                self._retire(name)
 
     def drain(self, timeout_s: float) -> None:
         """Wait until everything asked for so far has been sent."""
@@ -110,6 +116,12 @@ class Executors:
 
     def stop(self) -> None:
         self._lanes.stop()
+
+    def end_files(self) -> None:
+        """End the actor that executors on other nodes write their logs by; there is none of them any more."""
+        self._has_files = False
+        with suppress(ValueError):
+            ray.kill(ray.get_actor(FILES_NAME, namespace=NAMESPACE), no_restart=True)
 
     # --- questions: they wait for answers, so rounds ask none -----------------------------------------------
 
@@ -131,23 +143,28 @@ class Executors:
             self._kill(actor_name(job), no_restart=True)
         self._lost(job.id, f"its executor could not be reached: {error}")
 
+    def _retire(self, name: str) -> None:
+        self._lanes.put(_job_of(name), Leaving(name, self._find, partial(self._kill, name, no_restart=True)))
+
     def _call(
-        self, job: JobRecord, method: str, *args: Any, make: bool = True, needs_package: bool = False
+        self, job: JobRecord, method: str, *args: Any, make: bool = True, slots: Sequence[Slot] = ()
     ) -> None:
         handle = self._find(actor_name(job))
         if handle is None and not make:
             return
-        if needs_package and job.package is not None:
+        if slots and job.package is not None:
             self._packages.find(job.package)
         if handle is None:
-            handle = self._make(job)
+            handle = self._make(job, slots)
         ref = getattr(handle, method).remote(*args)
-        ref.future().add_done_callback(lambda done: self._watch(job, done.exception()))
+        ref.future().add_done_callback(lambda done: self._watch(job, handle, done.exception()))
 
-    def _watch(self, job: JobRecord, error: BaseException | None) -> None:
-        """Report an executor that has died; other errors of a command are only logged."""
+    def _watch(self, job: JobRecord, handle: Any, error: BaseException | None) -> None:
+        """Report an executor that has died, unless another one follows; other errors are only logged."""
+        name = actor_name(job)
         if isinstance(error, ActorDiedError) and not isinstance(error, ActorUnavailableError):
-            if self._handles.pop(actor_name(job), None) is not None:
+            if self._handles.get(name) is handle:
+                self._handles.pop(name, None)
                 self._lost(job.id, f"its executor died: {str(error).splitlines()[0]}")
         elif error is not None:
             log.warning("executor of job %s: %s", job.id, error)
@@ -160,12 +177,17 @@ class Executors:
                 return None
         return self._handles[name]
 
-    def _make(self, job: JobRecord) -> Any:
+    def _make(self, job: JobRecord, slots: Sequence[Slot]) -> Any:
+        newest = self._newest(job)
+        job = newest if newest.life == job.life else job
+        node = self._home(job, slots) or self._node_id
+        if node != self._node_id:
+            self._make_files()
         native = job.spec.door is Door.NATIVE
         told = (
-            executor_job(job, self._settings, self._packages, self._gpu_types())
+            executor_job(job, self._settings, self._packages, self._gpu_types(), self._node_id)
             if native
-            else command_job(job, self._settings, self._packages)
+            else command_job(job, self._settings, self._packages, self._node_id)
         )
         handle: Any = (
             ray.remote(executor_class(AdaptiveExecutor if native else CommandExecutor))
@@ -178,20 +200,36 @@ class Executors:
                 max_task_retries=-1,
                 num_cpus=0,
                 max_concurrency=8,
-                # Executors run on the service's node: they share log files, and the head outlives other nodes.
-                scheduling_strategy=NodeAffinitySchedulingStrategy(self._node_id, soft=False),
+                # If the node is lost, Ray makes the executor anew on another one.
+                scheduling_strategy=NodeAffinitySchedulingStrategy(node, soft=True),
             )
             .remote(told)
         )
         self._handles[actor_name(job)] = handle
         return handle
 
+    def _make_files(self) -> None:
+        """Make the actor that executors on other nodes need, once."""
+        if self._has_files:
+            return
+        ray.remote(light(HeadFiles)).options(
+            name=FILES_NAME,
+            namespace=NAMESPACE,
+            lifetime="detached",
+            get_if_exists=True,
+            max_restarts=-1,
+            num_cpus=0,
+            max_concurrency=16,
+            scheduling_strategy=NodeAffinitySchedulingStrategy(self._node_id, soft=False),
+        ).remote(self._settings.state_dir)
+        self._has_files = True
+
     def _kill(self, name: str, no_restart: bool) -> None:
         handle = self._find(name)
+        if no_restart:
+            self._handles.pop(name, None)  # first, so that nobody takes it for lost
         if handle is not None:
             ray.kill(handle, no_restart=no_restart)
-        if no_restart:
-            self._handles.pop(name, None)
 
 
 def _answer(ref: Any) -> ExecutorStatus | None:
@@ -230,7 +268,3 @@ class _Tries:
 def _job_of(name: str) -> str:
     """Return the id of the job whose executor has a name."""
     return name.removeprefix(ACTOR).partition("~")[0]
-
-
-def _log_of(name: str) -> Callable[[Exception], None]:
-    return lambda error: log.error("actor %s could not be ended: %s", name, error)

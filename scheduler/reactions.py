@@ -17,6 +17,7 @@ from ..core.reports import Report
 from ..core.slot import Slot
 from ..estimators.foretold import Foretold
 from ..executor.protocol.job_events import (
+    AtRest,
     ExecutorEvent,
     Failing,
     JobFailed,
@@ -26,6 +27,7 @@ from ..executor.protocol.job_events import (
     Released,
     Reported,
     Running,
+    Standing,
     StatusesRefused,
     Used,
     WorkerLost,
@@ -76,6 +78,11 @@ def react(job: JobRecord, event: ExecutorEvent, now: float) -> Reaction:
             return _running(job, event, now)
         case Reported():
             return _reported(job, event, now)
+        case Standing(node_id):
+            return Reaction(replace(job, executor_node=node_id))
+        case AtRest(kept, measured):
+            measurements = profile_reuse.kept(measured, job.measurements)
+            return Reaction(replace(job, kept=dict(kept), measurements=measurements))
         case Used():
             changed, idle = with_usage(job, event, now)
             return Reaction(changed, (_event(changed, EventKind.IDLE, now, idle),) if idle else ())

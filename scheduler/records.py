@@ -9,10 +9,11 @@ from functools import partial
 from ..core.settings import Settings
 from ..executor.protocol.job_events import ExecutorEvent
 from .backends import ExecutorBackend
-from .commands import Command, EndProfile, LeaveGpus
+from .commands import Command, EndProfile, LeaveGpus, RetireExecutor
 from .hooks import Change, Hooks
 from .jobs.record import JobRecord
 from .reactions import Reaction
+from .rest import with_rest
 from .store.store import Store
 from .upkeep import due_s, is_news
 
@@ -86,8 +87,8 @@ class Records:
             return self._apply(reaction, now, cause)
 
     def _apply(self, reaction: Reaction, now: float, cause: ExecutorEvent | None) -> JobRecord:
-        job = reaction.job
-        before = self.store.get(job.id)
+        before = self.store.get(reaction.job.id)
+        job = with_rest(before, reaction.job, now)
         if job != before or reaction.events:
             self.store.save(job, *reaction.events, now=now)
             if is_news(before, job):
@@ -107,5 +108,7 @@ class Records:
             self._executors.end_profile(job, command.slot, command.sequence)
         elif isinstance(command, LeaveGpus):
             self._executors.assign(job, (), job.sequence)
+        elif isinstance(command, RetireExecutor):
+            self._executors.retire(job)
         else:
             self._executors.restart(job)

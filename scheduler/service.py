@@ -23,6 +23,7 @@ from ..core.job import JobSpec
 from ..core.output_tree import Name, Output
 from ..core.schemas import HealthView
 from ..core.settings import Settings
+from ..core.slot import Slot
 from ..estimators.measurements import Measurements
 from ..executor.files.job_folder import work_folder
 from ..executor.files.job_log import sources
@@ -34,6 +35,7 @@ from . import job_logs, presenters
 from .clock import SystemClock
 from .cycle import SchedulingCycle
 from .degraded import StoreWatch
+from .executor_homes import home_of
 from .executors import Executors
 from .folders import FolderHook
 from .forks import Forks, check_resumed, origin_of, would_fork
@@ -82,7 +84,9 @@ class SchedulerService:
         self._view = NodeView(refresh_s, spare_cpus, self._nodes_changed, lambda: self._power.unleased)
         self._power = Powering(settings, self._store, self._view, self._wake.set)
         self._nodes = self._power.nodes
-        self._executors = Executors(settings, self._packages, self._gpu_types, self._executor_lost)
+        self._executors = Executors(
+            settings, self._packages, self._gpu_types, self._executor_lost, self._home_of, self._newest
+        )
         self._folders = FolderHook(self._store, self._machines, settings, self._clock)
         self._cycle = SchedulingCycle(
             self._store,
@@ -420,6 +424,7 @@ class SchedulerService:
         for job in self._store.unretired.values():
             self._executors.retire(job)
         self._executors.drain(grace_s)
+        self._executors.end_files()
         self._view.stop(drop_leases=True)
 
     # --- the loop -----------------------------------------------------------------------------------------
@@ -468,6 +473,15 @@ class SchedulerService:
 
     def _executor_lost(self, job_id: str, reason: str) -> None:
         self._cycle.executor_lost(job_id, reason)
+
+    def _home_of(self, job: JobRecord, slots: Sequence[Slot]) -> str | None:
+        """Return where a job's executor shall stand. A node that may be powered off has none."""
+        if self._settings.power is not None:
+            return None
+        return home_of(job, slots, self._nodes.snapshot, tuple(self._store.unretired.values()))
+
+    def _newest(self, job: JobRecord) -> JobRecord:
+        return self._store.find(job.id) or job
 
     def _gpu_types(self) -> tuple[str, ...]:
         return self._nodes.snapshot.cluster.gpu_types

@@ -17,6 +17,7 @@ from .jobs.record import JobRecord, ProfileRun
 from .launcher import Assign, ForceOut, Holding, less_given_up, same_amounts, slots_of, step
 from .nodes import NodesSnapshot
 from .profile_work import ProfileWork
+from .rest import leaves_node
 from .snapshot import MEASURED_IN, START_S, TRAINED_IN, Snapshot, waits_for_other_types
 
 SAVE_S = 120.0  # time to leave slots beyond a job's longest step; START_S more if it moves
@@ -138,7 +139,8 @@ def actions(
             runs += [(job, run) for run in job.profiles if run.slot is not None]
         if not (job.active or job.held):
             continue
-        kept = job.paused or job.quarantine or job.phase not in TRAINED_IN or wanted is None
+        kept = job.paused or job.quarantine or leaves_node(job, nodes.draining) or wanted is None
+        kept = kept or job.phase not in TRAINED_IN
         slots = job.target if kept else planned.get(job.id, ())
         if job.target == job.held and (slots is job.target or same_amounts(slots, job.target)):
             settled.append(job.held)
@@ -180,7 +182,7 @@ def _room(
 
 def _startable(job: JobRecord | None, work: ProfileWork, nodes: NodesSnapshot) -> bool:
     """Return whether a planned profile run may still start. It may have failed since the round."""
-    if job is None or job.paused or job.phase not in MEASURED_IN:
+    if job is None or job.paused or job.phase not in MEASURED_IN or leaves_node(job, nodes.draining):
         return False
     run = job.profile(work.gpu_type)
     return run is not None and run.startable and not waits_for_other_types(job, run, nodes.cluster.gpu_types)

@@ -15,6 +15,7 @@ from .nodes import NodesSnapshot
 from .profile_reuse import measured_types
 from .profiling import finish_profiling, give_up_late, measure_on_new_types, measure_on_present_types, skip_known
 from .reactions import Reaction, lose_slots
+from .rest import leave_node, rest
 
 Step = Callable[[JobRecord], Reaction]
 WithKnown = Callable[[JobRecord], JobRecord]
@@ -25,6 +26,9 @@ def steps(
 ) -> Iterator[Step]:
     """Yield the steps for a job in its phase, in order. Each step takes the record that the one before left."""
     yield lambda job: lose_slots(job, nodes.alive, now)
+    if job.active:
+        yield lambda job: leave_node(job, nodes, now)
+        yield lambda job: rest(job, nodes, settings, now)
     if not job.active:
         yield lambda job: retire(job, settings, now)
     elif job.phase is Phase.SUBMITTED:
@@ -60,6 +64,7 @@ _REPORTED = frozenset(
         "usage_told",
         "told_idle",
         "refusals",
+        "kept",
     }
 )
 _LOOKED_AT = tuple(one.name for one in fields(JobRecord) if one.name not in _REPORTED)
@@ -107,6 +112,8 @@ def due_s(job: JobRecord, settings: Settings) -> float:
             due.append(run.ended_s + settings.release_timeout_s)
     if job.phase is Phase.PROFILING:
         due.append(job.state.submitted_s + settings.profile_patience_s)
+    if job.idle_since_s is not None:
+        due.append(job.idle_since_s + settings.executor_idle_s)
     if not job.retired and job.pending_since_s is not None:
         due.append(job.pending_since_s + settings.release_timeout_s)
     return min(due)

@@ -6,9 +6,10 @@ Every input yields effects for a thin shell; nothing here knows a clock, Ray or 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Any
 
 from ...core.doors import Processes
 from ...core.slot import Slot
@@ -181,6 +182,30 @@ class CommandReconciler:
                 crew.late = True
                 self._kill(crew)
         return self._drain(now)
+
+    # --- what outlives an executor that holds nothing ---------------------------------------------------------
+
+    def kept(self, now: float) -> dict[str, Any]:
+        """Return what the next executor goes on from, as JSON's own values."""
+        return {
+            "budget": self.budget.to_row(),
+            "generation": self.generation,
+            "steps": self.steps,
+            "long_runs": self._long_runs,
+            "last_error": self.last_error,
+            "paused_s": None if self._stopped_s is None else now - self._stopped_s,
+            "recovered": self._recovered,
+            "retried": self._retried,
+        }
+
+    def go_on(self, kept: Mapping[str, Any], now: float) -> None:
+        """Go on from what the last executor has kept; what is missing counts as never known."""
+        self.budget.go_on(kept.get("budget", {}))
+        self.generation, self.steps = kept.get("generation", 0), kept.get("steps", 0)
+        self._long_runs, self.last_error = kept.get("long_runs", 0), kept.get("last_error", "")
+        if (paused_s := kept.get("paused_s")) is not None:
+            self._stopped_s = now - paused_s
+            self._recovered, self._retried = kept.get("recovered", False), kept.get("retried", False)
 
     # --- views ----------------------------------------------------------------------------------------------
 

@@ -2,21 +2,28 @@
 
 `<source>.log` of each rank or profile run holds its output as written, progress bars included. `order.log` lists
 in which order whole lines of the sources came. A log that grows goes on in `<source>@<offset>.log`; the first and
-the newest of these stay, so that no log grows without bound.
+the newest of these stay, so that no log grows without bound. `<source>.times` says when what was written
+(`log_times.py`).
 """
 
 from __future__ import annotations
 
+import os
 import re
 import time
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
+
+from .log_times import LogTimes
 
 SEGMENT_BYTES = 8 * 2**20
 NEWEST_SEGMENTS = 7  # beside the first
 MOST_LINE = 64 * 1024  # characters; a longer line counts as several in `order.log`
 ORDER = "order"
+
+Piece = tuple[str, str, str]  # source, text, and the worker that wrote it; without a text, its line ends
 
 
 def segments(folder: Path, source: str) -> list[tuple[int, Path]]:
@@ -47,10 +54,11 @@ class _Log:
     folder: Path
     name: str
     file: BinaryIO
+    times: LogTimes
     start: int  # of the segment that is open
     end: int
     ordered: int  # its lines up to here are in `order.log`
-    writer: str = ""
+    writer: str | None = ""  # None: whoever writes next
     last: str = "\n"  # character
 
     @classmethod
@@ -58,14 +66,19 @@ class _Log:
         folder.mkdir(parents=True, exist_ok=True)
         start, path = (segments(folder, name) or [(0, folder / f"{_file_name(name)}.log")])[-1]
         size = path.stat().st_size if path.exists() else 0
-        log = cls(folder, name, path.open("ab"), start, start + size, start + size)
+        times = LogTimes(folder / f"{_file_name(name)}.times")
+        log = cls(folder, name, path.open("ab"), times, start, start + size, start + size)
         if size:  # its last writer is gone and may have left half a line
             with path.open("rb") as file:
-                file.seek(-1, 2)
-                log.last = "\n" if file.read(1) == b"\n" else "?"
+                file.seek(-min(size, MOST_LINE), 2)
+                tail = file.read()
+            whole = max(tail.rfind(b"\n"), tail.rfind(b"\r")) + 1
+            log.ordered = log.end - (len(tail) - whole)
+            log.last = "\n" if tail.endswith(b"\n") else "?"
         return log
 
     def append(self, text: str, segment_bytes: int) -> None:
+        self.times.at(self.end, time.time())
         if self.end - self.start >= segment_bytes:
             self._next_segment()
         data = text.encode()
@@ -86,11 +99,14 @@ class JobLog:
     """Write what a job's workers print; nothing if `folder` is empty.
 
     A full or missing disk loses lines, never the job.
+
+    Args:
+        goes_on: whether workers that wrote here before go on in the middle of their lines.
     """
 
-    def __init__(self, folder: str, segment_bytes: int = SEGMENT_BYTES) -> None:
+    def __init__(self, folder: str, segment_bytes: int = SEGMENT_BYTES, *, goes_on: bool = False) -> None:
         self._folder = Path(folder) if folder else None
-        self._segment_bytes = segment_bytes
+        self._segment_bytes, self._goes_on = segment_bytes, goes_on
         self._logs: dict[str, _Log] = {}
 
     def write(self, source: str, text: str, writer: str = "") -> None:
@@ -99,7 +115,7 @@ class JobLog:
             return
         try:
             log = self._log(source)
-            if log.writer != writer and log.last != "\n":
+            if log.writer not in (writer, None) and log.last != "\n":
                 self._append(log, "\n")  # the one before it left in the middle of a line
             log.writer = writer
             self._append(log, text)
@@ -112,10 +128,38 @@ class JobLog:
             if log.writer == writer and log.last != "\n":
                 self.write(log.name, "\n", writer)
 
+    def flush(self, until_s: float) -> bool:
+        """Return whether everything is written; it always is."""
+        return True
+
+    def wait_for_room(self) -> None:
+        """Return at once: nothing waits to be written."""
+
+    def ends(self, sources: Iterable[str]) -> dict[str, int]:
+        """Return how long the output of each source is, and of all that are open, in bytes. Raises: OSError."""
+        return {source: self._log(source).end for source in {*sources, *self._logs, ORDER}}
+
+    def rewind(self, ends: Mapping[str, int]) -> None:
+        """Take back what sources have written beyond these ends. Raises: OSError."""
+        assert self._folder is not None
+        self.close()
+        for source, end in ends.items():
+            for start, path in segments(self._folder, source):
+                if start and start >= end:
+                    path.unlink()
+                elif start + path.stat().st_size > end:
+                    os.truncate(path, end - start)
+
+    def close(self) -> None:
+        for log in self._logs.values():
+            log.file.close()
+        self._logs.clear()
+
     def _log(self, source: str) -> _Log:
         assert self._folder is not None
         if source not in self._logs:
-            self._logs[source] = _Log.open(self._folder, source)
+            self._logs[source] = log = _Log.open(self._folder, source)
+            log.writer = None if self._goes_on else ""
         return self._logs[source]
 
     def _append(self, log: _Log, text: str) -> None:

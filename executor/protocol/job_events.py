@@ -164,6 +164,24 @@ class JobFailed:
     why: str = ""
 
 
+@dataclass(frozen=True)
+class Standing:
+    """Report on which node the executor stands, once it has started."""
+
+    node_id: str
+
+
+@dataclass(frozen=True)
+class AtRest:
+    """Report what an executor that holds nothing knows, for the one that is made when the job gets GPUs again.
+
+    `kept`: values of JSON that only an executor reads. It holds for the executor's own life of the job.
+    """
+
+    kept: Mapping[str, Any]
+    measurements: Any
+
+
 ExecutorEvent = (
     ProfileFinished
     | Running
@@ -176,4 +194,6 @@ ExecutorEvent = (
     | Failing
     | JobFinished
     | JobFailed
+    | Standing
+    | AtRest
 )

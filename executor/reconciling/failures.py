@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
+from typing import Any
 
 from ...core.job import RestartPolicy
 from ..protocol.script_errors import NEVER_PREPARED, OTHER_SCRIPT
@@ -63,6 +65,18 @@ class FailureBudget:
     _faults: dict[str, int] = field(default_factory=dict)  # -> the step that may have been reached by then
     _fruitless: int = 0
     _repeated: int = 0
+
+    def to_row(self) -> dict[str, Any]:
+        """Return all counts as JSON's own values."""
+        counts = {name: getattr(self, name) for name in ("failures", "recoveries", "furthest", "outages")}
+        return {**counts, "faults": self._faults, "fruitless": self._fruitless, "repeated": self._repeated}
+
+    def go_on(self, row: Mapping[str, Any]) -> None:
+        """Go on from the counts of `to_row`; what it lacks stays."""
+        for name in ("failures", "recoveries", "furthest", "outages"):
+            setattr(self, name, row.get(name, getattr(self, name)))
+        self._faults = dict(row.get("faults", {}))
+        self._fruitless, self._repeated = row.get("fruitless", 0), row.get("repeated", 0)
 
     def user_error(
         self, summary: str, fault: str | None = None, steps: int = 0, stride: int = 0, *, of_script: bool = True

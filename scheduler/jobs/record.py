@@ -119,6 +119,9 @@ class JobRecord:
     origin: what it starts from; None for the start of its script.
     changed: what counts from its next life on; None: nothing else.
     owner: who submitted it; "": not told.
+    idle_since_s: since when its executor holds nothing; None: it holds something, or there is none.
+    executor_node: where its executor stands, as that has said; "": nowhere, or it has not said so yet.
+    kept: what the last executor knew when it held nothing, for the next one.
     foretold: how long it takes, as it was foretold at its submission; None: no service foretells.
     quarantine: why it takes part in no round and keeps what it has; "": it takes part.
     beyond: what a later version stored of it.
@@ -172,6 +175,9 @@ class JobRecord:
     origin: Origin | None = None
     changed: ChangedFile | None = None
     owner: str = ""
+    idle_since_s: float | None = None
+    executor_node: str = ""
+    kept: dict[str, Any] = field(default_factory=dict)
     foretold: Foretold | None = None
     quarantine: str = ""
     beyond: Mapping[str, Any] = field(default_factory=dict)
@@ -190,6 +196,8 @@ class JobRecord:
             retired=False,
             renews=False,
             life=self.life + 1,
+            executor_node="",
+            kept={},
             changed=None,
         )
 

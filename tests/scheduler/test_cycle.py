@@ -916,7 +916,7 @@ def test_a_service_that_died_before_it_ended_an_executor_ends_it_when_it_is_back
         world.cycle.step()
     world.executors.retire = retire
     assert world.job("a").retired
-    world.executors.left_over = set(world.ids.values())
+    world.executors.left_over = {world.ids["a"]}
     world.play("reopen b\n? sent retire a")
 
 

@@ -14,6 +14,7 @@ import ray
 from coadapt.core.job import JobSpec, ResourceRequest, RestartPolicy
 from coadapt.core.settings import Settings
 from coadapt.executor.executor_job import ExecutorStatus
+from coadapt.executor.head_files import FILES_NAME
 from coadapt.executor.reconciling.failures import POLICY
 from coadapt.scheduler.executor_jobs import command_job, executor_job, gpus_per_replica
 from coadapt.scheduler.executors import Executors
@@ -51,6 +52,9 @@ class Actors:
         self.unreachable = dict[str, int]()  # by name: calls that fail before one goes through
         self.error: Exception | None = None  # of the answers
         self.silent = False  # no command is answered
+        self.open = list[Future[Any]]()  # answers that are still to come
+        self.told = list[Any]()  # to actors when they were made
+        self.nodes = dict[str, str]()  # where actors were made
         self.statuses = dict[str, ExecutorStatus]()  # of the actors that answer
 
     def get_actor(self, name: str, namespace: str) -> Any:
@@ -62,15 +66,19 @@ class Actors:
         return Handle(self, name)
 
     def options(self, *, name: str, **how: Any) -> Any:
-        return SimpleNamespace(remote=lambda told: self._make(name))
+        return SimpleNamespace(remote=lambda told: self._make(name, told, how["scheduling_strategy"].node_id))
 
-    def _make(self, name: str) -> Any:
+    def _make(self, name: str, told: Any, node: str) -> Any:
+        self.told.append(told)
+        self.nodes[name] = node
         self.there.add(name)
         self.asked.append(("make", name))
         return Handle(self, name)
 
     def kill(self, handle: Any, no_restart: bool) -> None:
         self.asked.append(("kill", handle.name, no_restart))
+        if no_restart:
+            self.there.discard(handle.name)
 
 
 class Handle:
@@ -85,7 +93,10 @@ class Handle:
             known = self.actors.statuses.get(self.name)
             return Answer(known, TimeoutError() if known is None else None)
         self.actors.asked.append((method, self.name, *args))
-        return Answer(error=self.actors.error, silent=self.actors.silent)
+        answer = Answer(error=self.actors.error, silent=self.actors.silent)
+        if self.actors.silent:
+            self.actors.open.append(answer.future())
+        return answer
 
 
 @pytest.fixture
@@ -157,8 +168,9 @@ def test_commands_arrive_in_order_and_an_executor_is_made_once(executors: Execut
         ("profile", NAME, B, 1),
         ("end_profile", NAME, B, 1),
         ("kill", NAME, False),
+        ("leave", NAME),
         ("kill", NAME, True),
-    ]
+    ], "it tells the rest before it is ended"
 
 
 def test_no_executor_is_made_only_to_end_something(executors: Executors, actors: Actors) -> None:
@@ -310,7 +322,7 @@ def test_executors_of_all_other_jobs_are_ended_and_nobody_else(
     actors.there = set(names)
     executors.retire_others([job()])
     executors.drain(WAIT_S)
-    assert actors.asked == [("kill", "coadapt-job-old-2", True)]
+    assert actors.asked == [("leave", "coadapt-job-old-2"), ("kill", "coadapt-job-old-2", True)]
 
 
 def test_a_job_that_begins_again_has_an_executor_of_its_own_which_says_so(
@@ -327,6 +339,7 @@ def test_a_job_that_begins_again_has_an_executor_of_its_own_which_says_so(
         ("assign", NAME),
         ("make", f"{NAME}~2"),
         ("assign", f"{NAME}~2"),
+        ("leave", NAME),
         ("kill", NAME),
         ("assign", f"{NAME}~2"),
     ]
@@ -336,4 +349,81 @@ def test_a_job_that_begins_again_has_an_executor_of_its_own_which_says_so(
     actors.there |= {one["name"] for one in found}
     executors.retire_others([again])
     executors.drain(WAIT_S)
-    assert actors.asked == [("kill", NAME, True), ("kill", f"{NAME}~1", True)], "of earlier lives"
+    ended = [asked[1:] for asked in actors.asked if asked[0] == "kill"]
+    assert ended == [(NAME, True), (f"{NAME}~1", True)], "of earlier lives"
+
+
+def test_an_executor_that_is_ended_and_needed_again_is_made_anew_when_its_name_is_free(
+    executors: Executors, actors: Actors
+) -> None:
+    executors.assign(job(), (A,), 1)
+    executors.retire(job())
+    executors.assign(job(), (B,), 2)
+    executors.drain(WAIT_S)
+    assert [asked[0] for asked in actors.asked] == ["make", "assign", "leave", "kill", "make", "assign"]
+
+
+def test_what_an_executor_that_is_made_anew_is_told_is_what_is_stored_by_then(
+    actors: Actors, tmp_path: Path
+) -> None:
+    stored = job(kept={"budget": {"failures": 2}})
+    found = Executors(
+        Settings(state_dir=str(tmp_path)),
+        PackageStore(tmp_path),
+        lambda: ["t4"],
+        lambda job_id, why: None,
+        newest=lambda job: stored,
+    )
+    found.assign(job(), (A,), 1)
+    found.drain(WAIT_S)
+    found.stop()
+    assert actors.told[0].kept == stored.kept
+
+
+def test_an_executor_that_does_not_leave_delays_its_own_job_alone(executors: Executors, actors: Actors) -> None:
+    actors.silent = True
+    executors.assign(job(), (A,), 1)
+    executors.retire(job())
+    wait_until(lambda: ("leave", NAME) in actors.asked)
+    executors.assign(job(), (B,), 2)
+    executors.assign(job(id="j-2"), (B,), 1)
+    wait_until(lambda: any(asked[:2] == ("assign", "coadapt-job-j-2") for asked in actors.asked))
+    assert ("assign", NAME, [B], 2, None) not in actors.asked
+
+
+def test_an_error_of_an_executor_that_another_one_has_followed_loses_nothing(
+    executors: Executors, actors: Actors, lost: list[tuple[str, str]]
+) -> None:
+    actors.silent = True
+    executors.assign(job(), (A,), 1)
+    wait_until(lambda: len(actors.open) == 1)
+    actors.silent = False
+    executors.retire(job())
+    executors.assign(job(), (B,), 2)
+    executors.drain(WAIT_S)
+    actors.open[0].set_exception(ActorDiedError())
+    executors.assign(job(), (B,), 3)
+    executors.drain(WAIT_S)
+    assert lost == []
+    assert [asked[0] for asked in actors.asked].count("make") == 2
+
+
+def test_executors_stand_where_they_are_told_to_and_those_off_the_head_have_a_writer_there(
+    actors: Actors, tmp_path: Path
+) -> None:
+    homes = {"j-1": None, "j-2": "cd" * 28, "j-3": "cd" * 28}
+    found = Executors(
+        Settings(state_dir=str(tmp_path)),
+        PackageStore(tmp_path),
+        lambda: ["t4"],
+        lambda job_id, why: None,
+        home=lambda job, slots: homes[job.id],
+    )
+    for name in homes:
+        found.assign(job(id=name), (A,), 1)
+        found.drain(WAIT_S)
+    found.stop()
+    made = [asked[1] for asked in actors.asked if asked[0] == "make"]
+    assert made == [NAME, FILES_NAME, "coadapt-job-j-2", "coadapt-job-j-3"]
+    assert [actors.nodes[name] for name in made] == ["ab" * 28, "ab" * 28, "cd" * 28, "cd" * 28]
+    assert {told.head_node for told in actors.told if not isinstance(told, str)} == {"ab" * 28}

@@ -94,6 +94,8 @@ def test_a_job_is_due_from_when_time_may_change_it_until_it_has_changed(desk: De
     desk.records.apply(claim(desk.job, (), 10.0), 10.0)
     assert [desk.records.due(now) for now in (129.9, 130.0)] == [set(), {desk.id}]
     desk.records.apply(Reaction(replace(desk.job, held=(), pending_since_s=None)), 131.0)
+    assert [desk.records.due(now) for now in (160.9, 161.0)] == [set(), {desk.id}], "its executor is to be retired"
+    desk.records.apply(Reaction(replace(desk.job, idle_since_s=None)), 162.0)
     assert desk.records.due(1e9) == set()
 
 

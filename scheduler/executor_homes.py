@@ -1,0 +1,42 @@
+"""On which node a job's executor stands. Pure."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+from ..core.doors import Door
+from ..core.slot import Slot
+from .jobs.record import JobRecord
+from .nodes import NodesSnapshot
+
+EXECUTOR_GIB = 0.125  # that an executor may take of a node's memory
+
+
+def home_of(job: JobRecord, slots: Sequence[Slot], nodes: NodesSnapshot, jobs: Iterable[JobRecord]) -> str | None:
+    """Return the node on which the executor of a job shall stand that is given slots; None: the service's own.
+
+    That is a node of the job itself, where one has memory: the loss of a node then disturbs no job that is not on
+    it. Else it is another one off the head, with the fewest executors.
+
+    Args:
+        jobs: every job that is active or holds something.
+    """
+    standing: defaultdict[str, int] = defaultdict(int)
+    taken_gib: defaultdict[str, float] = defaultdict(float)
+    for each in jobs:
+        if each.executor_node and each.id != job.id:
+            standing[each.executor_node] += 1
+        for slot in each.occupied:
+            taken_gib[slot.node_id] += slot.memory_gib
+    room = [
+        node.id
+        for node in nodes.cluster.nodes
+        if node.id not in nodes.homes
+        and node.memory_gib - taken_gib[node.id] >= (standing[node.id] + 1) * EXECUTOR_GIB
+    ]
+    own = {slot.node_id for slot in slots}
+    # A program that may not be started again is not to depend on a node that it is not on.
+    moves = job.spec.door is not Door.PLAIN or job.spec.restartable
+    there = [node for node in room if node in own] or (room if moves else [])
+    return min(there, key=lambda node: (standing[node], node), default=None)
