@@ -77,6 +77,7 @@ class CommandExecutor:
             program=job.called,
         )
         self._machine.go_on(taken_out(job.kept, outlets.restarted), time.monotonic())
+        self._progress.go_on(job.kept.get("first_sizes", {}))
         self._status = self._snapshot()
         self._inbox: Inbox[Effect] = Inbox()
         self._actors = WorkerActors(job.id, job.pip, self._on_actor_end)
@@ -127,7 +128,8 @@ class CommandExecutor:
             self._tell_progress()
             self._usage.tell(now)
             if not self._machine.slots and self._machine.phase is not Phase.ENDED:
-                self._service.put(AtRest(put_away(self._machine.kept(now)), self._measurements))
+                kept = {**self._machine.kept(now), "first_sizes": self._progress.kept()}
+                self._service.put(AtRest(put_away(kept), self._measurements))
             rested.set()
             return []
 

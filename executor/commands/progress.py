@@ -8,7 +8,9 @@ Throughput models then see one batch of a fixed size, divided between the GPUs.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from ...core.reports import JobInfo, Progress, Report, StepRow
 from ..protocol.command_events import Status
@@ -45,6 +47,14 @@ class CommandProgress:
     _since: tuple[float, float] | None = None  # (time, nominal steps) from which speed is measured
     _first_s: float = 0.0
     _first_size: dict[str, tuple[int, int]] = field(default_factory=dict)  # by GPU type: nodes and GPUs
+
+    def kept(self) -> dict[str, Any]:
+        """Return what the next executor goes on from, as JSON's own values."""
+        return {gpu_type: list(size) for gpu_type, size in self._first_size.items()}
+
+    def go_on(self, kept: Mapping[str, Any]) -> None:
+        """Go on from what the last executor has kept."""
+        self._first_size = {gpu_type: (nodes, gpus) for gpu_type, (nodes, gpus) in kept.items()}
 
     @property
     def step_samples(self) -> int:
