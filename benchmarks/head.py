@@ -1,10 +1,10 @@
 """What a job costs the head, and all nodes together, in memory: running jobs, and those that hold nothing.
 
-    python -m benchmarks.head [--jobs 4] [--seconds 40]
+    python -m benchmarks.head [--jobs 8] [--seconds 40]
 
 Jobs run for a while on a small cluster of emulated nodes, beside as many that wait or are paused. Memory is PSS:
 pages that processes share are divided between them.
-* mib_per_running_job: the executor actor, and its share of the process for rendezvous stores.
+* mib_per_running_job: the executor actor, and its share of the helper of the machine.
 * head_mib_per_running_job: what stands on the head of that, and its share of the actor that writes logs there.
 * mib_per_other_job: executors of jobs that hold nothing.
 """
@@ -53,7 +53,7 @@ for epoch in coadapt.epochs(100_000):
 """
 MIB = 2**20
 PATIENCE_S = 300.0
-EXECUTOR, FILES, STORES = "ray::AdaptiveExecutor", "ray::HeadFiles", "coadapt.executor.processes.store_host"
+EXECUTOR, FILES, STORES = "ray::AdaptiveExecutor", "ray::HeadFiles", "coadapt.executor.processes.helper"
 
 
 def pss_mib(processes: Iterable[psutil.Process]) -> float:
@@ -119,7 +119,7 @@ def look(settings: Settings) -> tuple[list[psutil.Process], list[psutil.Process]
     marked = []
     for process in titled(psutil.process_iter(), STORES):
         with suppress(psutil.Error):
-            if process.environ().get(local_cluster.MARK) == record.mark:
+            if process.environ().get(local_cluster.MARK, "").startswith(record.mark):
                 marked.append(process)
     return head, nodes, marked
 
@@ -152,7 +152,7 @@ def measure(jobs: int, seconds: int) -> dict[str, float | int | str | None]:
             rows = [
                 ["executors", found, executors, executors / max(found, 1)],
                 ["of these on the head", len(on_head), pss_mib(on_head), pss_mib(on_head) / count],
-                ["process for rendezvous stores", len(stores), share * count, share],
+                ["helper of the machine", len(stores), share * count, share],
                 ["actor that writes logs on the head", 1 if files else 0, files, files / count],
             ]
             table(f"{count} running jobs, {2 * jobs} others", ["what", "processes", "PSS, MiB", "MiB a job"], rows)
@@ -171,7 +171,7 @@ def measure(jobs: int, seconds: int) -> dict[str, float | int | str | None]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--jobs", type=at_least(2), default=4, help="that run, and that are paused, and that wait")
+    parser.add_argument("--jobs", type=at_least(2), default=8, help="that run, and that are paused, and that wait")
     parser.add_argument("--seconds", type=at_least(1), default=40, help="that jobs run before memory is read")
     args = parser.parse_args()
     finish("head", measure(args.jobs, args.seconds))

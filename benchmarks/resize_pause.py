@@ -30,7 +30,7 @@ from typing import Any
 from coadapt.core.slot import Slot
 from coadapt.core.training_config import TrainingConfig
 from coadapt.executor.executor_job import ExecutorJob, ExecutorStatus
-from coadapt.executor.light_actor import executor_class
+from coadapt.executor.light_actor import executor_class, packed
 from coadapt.executor.processes.template_wire import Owner
 from coadapt.executor.processes.training_process import Launch, TrainingProcess
 from coadapt.executor.protocol.worker_events import Output
@@ -69,7 +69,7 @@ class Training:
             service_name="",
         )
         self._executor = (
-            ray.remote(executor_class(AdaptiveExecutor)).options(num_cpus=0, max_concurrency=8).remote(job)
+            ray.remote(executor_class(AdaptiveExecutor)).options(num_cpus=0, max_concurrency=8).remote(packed(job))
         )
 
     def assign(self, *slots: Slot) -> None:

@@ -21,6 +21,7 @@ from .exit_codes import AmbiguousJob, Exit, Interrupted, JobNotFound, code_of
 
 if TYPE_CHECKING:
     from ..client.client import Client
+    from ..core.schemas import JobDetails
 
 app = typer.Typer(
     name="coadapt",
@@ -476,16 +477,35 @@ def logs(
     measuring: Annotated[
         bool, typer.Option("--measuring", help="Of the runs that measured the job before it trained.")
     ] = False,
+    tail: Annotated[
+        int | None, typer.Option(metavar="N", help="Begin with the newest N lines.", show_default=False)
+    ] = None,
+    since: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="Begin with what was written in the last 90s, 10m, 2h or 1d."),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Print what the job's script wrote: rank 0, another rank, all of them, or while it was measured."""
+    if tail is not None and tail < 0:
+        raise typer.BadParameter(f"--tail: {tail} is no number of lines; it must be 0 or more")
+    from .spans import span_s
+
+    since_s = None if since is None else span_s("--since", since)
     if follow and as_json:
         raise typer.BadParameter("--json prints one document; it cannot be followed")
     if rank != "all" and not rank.isdecimal():
         raise typer.BadParameter(f"--rank: {rank} is neither a rank, 0 or more, nor all")
     client = _connect()
     found = _resolve(client, job)
-    texts = client.logs(found, follow=follow, rank="all" if rank == "all" else int(rank), measuring=measuring)
+    texts = client.logs(
+        found,
+        follow=follow,
+        rank="all" if rank == "all" else int(rank),
+        measuring=measuring,
+        tail=tail,
+        since_s=since_s,
+    )
     if as_json:
         _print({"id": found, "text": "".join(texts)}, True)
         return
@@ -496,7 +516,20 @@ def logs(
         sys.stdout.flush()
     if not anything:
         asked = "its profile runs" if measuring else "any rank" if rank == "all" else f"rank {rank}"
-        _tell(_where_its_output_is(found, client.log_sources(found), asked))
+        sources = client.log_sources(found)
+        if tail == 0 or (since is not None and f"rank-{rank}" in sources and not measuring):
+            recently = "" if since is None else f" in the last {since}"
+            _tell(f"{found}: {asked} has written nothing{recently}")
+        else:
+            _tell(_where_its_output_is(found, sources, asked))
+    if follow:
+        _tell(_how_it_ended(client.describe(found)))
+
+
+def _how_it_ended(job: JobDetails) -> str:
+    """Return a sentence on a job that was followed until its end."""
+    why = f": {job['reason']}" if job["reason"] else ""
+    return f"{job['id']} has ended ({job['phase']}{why})"
 
 
 def _where_its_output_is(job: str, sources: Sequence[str], asked: str) -> str:

@@ -368,19 +368,35 @@ class Client:
         *,
         rank: int | Literal["all"] = 0,
         measuring: bool = False,
+        tail: int | None = None,
+        since_s: float | None = None,
     ) -> Iterator[str]:
         """Yield the job's output in pieces, oldest first; with `follow` until the job has ended.
 
         Of one rank as it was written, or of all ranks, or with `measuring` of all profile runs, line by line, each
         after its source.
+
+        Args:
+            tail: begin with so many of the newest lines; None: with the first.
+            since_s: begin with what was written in the last `since_s` seconds.
+
+        Raises: KeyError; ValueError for a negative rank or number.
         """
         from ..core.schemas import ALL, MEASURING
 
+        if rank != "all" and rank < 0:
+            raise ValueError(f"rank: {rank} is no rank; ranks count from 0")
         source = MEASURING if measuring else ALL if rank == "all" else f"rank-{rank}"
-        offset = 0
+        offset = left_out = 0
+        if tail is not None or since_s is not None:
+            asked = {"source": source, "tail": tail, "last_s": since_s}
+            place = self._api.get(f"{_path(job_id)}/log-place", **{k: v for k, v in asked.items() if v is not None})
+            offset, left_out = place["offset"], place["left_out"]
         while True:
             part = self._api.get(f"{_path(job_id)}/logs", offset=offset, source=source)
             text, following, done = part["text"], part["next"], part["done"]
+            while left_out and text:
+                left_out, text = left_out - 1, text.partition("\n")[2]
             if text:
                 yield text
             elif following == offset:

@@ -313,6 +313,23 @@ class Measurements:
         too_many = self.out_of_memory.get(gpu_type)
         return most if too_many is None or most < too_many else fits
 
+    # --- fits by another process ------------------------------------------------------------------------------
+
+    def unfitted(self) -> dict[str, Any]:
+        """Return what `fits_of` needs for the models that are not fitted yet, as JSON's own values; {}: none."""
+        fits = dict(self._fits)
+        asked = {
+            gpu_type: [profile.to_json(), None if gpu_type not in fits else fits[gpu_type][1].to_json()]
+            for gpu_type, profile in self.profiles.items()
+            if gpu_type not in fits or fits[gpu_type][0] is not profile
+        }
+        return {"profiles": asked, "parameters": self.info.parameters if self.info else None} if asked else {}
+
+    def take_fits(self, fits: Mapping[str, Any]) -> None:
+        """Take over what `fits_of` has answered to `unfitted`."""
+        for gpu_type, params in fits.items():
+            self._fits[gpu_type] = (self.profiles[gpu_type], ThroughputParams.from_json(params), None)
+
     # --- JSON -----------------------------------------------------------------------------------------------
 
     def to_json(self) -> str:
@@ -404,3 +421,13 @@ def _rows_of_earlier(data: Mapping[str, Any]) -> dict[str, Any]:
         gpu_type: {part: of[gpu_type] for part, of in known.items() if gpu_type in of} for gpu_type in gpu_types
     }
     return {ON_ALL: {name: data.get(name) for name in ("grad_sqr", "grad_var", "info")}, **rows}
+
+
+def fits_of(asked: Mapping[str, Any]) -> dict[str, Any]:
+    """Fit the models that `Measurements.unfitted` asks for. Raises: ValueError, KeyError for anything else."""
+    found: dict[str, Any] = {}
+    for gpu_type, (profile, before) in asked["profiles"].items():
+        previous = None if before is None else ThroughputParams.from_json(before)
+        fitted = fit(Profile.from_json(profile), previous, parameters=asked["parameters"])
+        found[gpu_type] = fitted.to_json()
+    return found

@@ -25,7 +25,6 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import least_squares
 
 from .blas import one_thread
 from .profile import Profile
@@ -300,6 +299,8 @@ def fit(
                 theta[_AT[name]] = np.clip(value, _LOW[_AT[name]], _HIGH[_AT[name]])
     at = np.flatnonzero(free)
     pull = strength[at] * math.sqrt(len(profile))
+
+    from scipy.optimize import least_squares  # only who fits loads it: it takes 30 MiB
 
     def full(x: Array) -> Array:
         values = theta.copy()

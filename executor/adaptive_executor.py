@@ -32,6 +32,7 @@ from .files.workplace import local_path
 from .inbox import Inbox
 from .outlets import LEAVE_S, Outlets, put_away, taken_out
 from .processes import rendezvous_store as store
+from .processes.helper_client import answer
 from .processes.template_wire import Owner
 from .processes.training_process import Launch
 from .protocol.job_events import AtRest, JobFailed, JobFinished, ProfileFinished, Released, Reported
@@ -87,7 +88,7 @@ class AdaptiveExecutor:
         self._sources: dict[str, str] = {}
         self._self = ray.get_runtime_context().current_actor
         self._store, listener = _listen()
-        owner = Owner(ray.get_runtime_context().gcs_address, os.getppid())
+        self._owner = owner = Owner(ray.get_runtime_context().gcs_address, os.getppid())
         self._machine = Reconciler(
             store=self._store,
             batch_for=self._batch_for,
@@ -240,6 +241,9 @@ class AdaptiveExecutor:
 
     def _model(self, slots: Sequence[Slot]) -> JobModel | None:
         """Return the goodput model, which covers the GPU type of `slots` even if it was never measured."""
+        # Without an answer this process fits, and loads what that takes.
+        if asked := self._measurements.unfitted():
+            self._measurements.take_fits(answer(asked, self._owner) or {})
         per_replica = {**self._job.gpus_per_replica, **{slot.gpu_type: slot.gpus for slot in slots}}
         return self._measurements.job_model(self._job.training, per_replica, self._job.fewest_replicas)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from ..core.doors import Door
@@ -11,29 +11,23 @@ from .jobs.record import JobRecord
 from .nodes import NodesSnapshot
 
 EXECUTOR_GIB = 0.125  # that an executor may take of a node's memory
+SHARE = 0.05  # of a node's memory that executors may take; jobs share all that Ray gives them, and that is less
 
 
 def home_of(job: JobRecord, slots: Sequence[Slot], nodes: NodesSnapshot, jobs: Iterable[JobRecord]) -> str | None:
     """Return the node on which the executor of a job shall stand that is given slots; None: the service's own.
 
-    That is a node of the job itself, where one has memory: the loss of a node then disturbs no job that is not on
+    That is a node of the job itself, where one has room: the loss of a node then disturbs no job that is not on
     it. Else it is another one off the head, with the fewest executors.
 
     Args:
         jobs: every job that is active or holds something.
     """
-    standing: defaultdict[str, int] = defaultdict(int)
-    taken_gib: defaultdict[str, float] = defaultdict(float)
-    for each in jobs:
-        if each.executor_node and each.id != job.id:
-            standing[each.executor_node] += 1
-        for slot in each.occupied:
-            taken_gib[slot.node_id] += slot.memory_gib
+    standing = Counter(each.executor_node for each in jobs if each.id != job.id)
     room = [
         node.id
         for node in nodes.cluster.nodes
-        if node.id not in nodes.homes
-        and node.memory_gib - taken_gib[node.id] >= (standing[node.id] + 1) * EXECUTOR_GIB
+        if node.id not in nodes.homes and (standing[node.id] + 1) * EXECUTOR_GIB <= SHARE * node.memory_gib
     ]
     own = {slot.node_id for slot in slots}
     # A program that may not be started again is not to depend on a node that it is not on.

@@ -24,7 +24,7 @@ from ..executor.adaptive_executor import AdaptiveExecutor
 from ..executor.command_executor import CommandExecutor
 from ..executor.executor_job import ExecutorStatus
 from ..executor.head_files import FILES_NAME, HeadFiles
-from ..executor.light_actor import executor_class, light
+from ..executor.light_actor import executor_class, light, packed
 from .executor_jobs import command_job, executor_job
 from .jobs.record import JobRecord
 from .lanes import Lanes
@@ -203,7 +203,7 @@ class Executors:
                 # If the node is lost, Ray makes the executor anew on another one.
                 scheduling_strategy=NodeAffinitySchedulingStrategy(node, soft=True),
             )
-            .remote(told)
+            .remote(packed(told))
         )
         self._handles[actor_name(job)] = handle
         return handle

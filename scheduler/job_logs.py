@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import codecs
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 from ..core.schemas import ALL, MEASURING
@@ -23,17 +23,20 @@ def page(folder: Path, source: str, offset: int, most: int = PAGE_BYTES) -> tupl
     `source` is one name, such as `rank-0`, whose output comes as it was written. `ALL` and `MEASURING` join the
     whole lines of all ranks or of all profile runs, each line after its source. Callers only pass offsets back.
     """
-    files = _Files(folder)
-    if source == ALL:
-        return _together(files, offset, most, lambda name: name.startswith("rank-"))
-    if source == MEASURING:
-        return _together(files, offset, most, lambda name: name.startswith("profile-"))
+    files = Files(folder)
+    if prefix := prefix_of(source):
+        return _together(files, offset, most, prefix)
     data, offset, gap = files.read(source, offset, most)
     text, used = _whole_characters(data)
     return (f"{LEFT_OUT}\n" if gap else "") + text, offset + used
 
 
-class _Files:
+def prefix_of(source: str) -> str:
+    """Return how the sources begin that a name joins; "" for the name of one source."""
+    return {ALL: "rank-", MEASURING: "profile-"}.get(source, "")
+
+
+class Files:
     """The files of one job, listed once."""
 
     def __init__(self, folder: Path) -> None:
@@ -65,7 +68,7 @@ def _whole_characters(data: bytes) -> tuple[str, int]:
     return text, len(data) - len(decoder.getstate()[0])
 
 
-def _together(files: _Files, offset: int, most: int, wanted: Callable[[str], bool]) -> tuple[str, int]:
+def _together(files: Files, offset: int, most: int, prefix: str) -> tuple[str, int]:
     """Return whole lines of several sources in the order in which they came, and the next offset."""
     parts: list[str] = []
     size = 0
@@ -80,8 +83,8 @@ def _together(files: _Files, offset: int, most: int, wanted: Callable[[str], boo
         for entry in entries.splitlines(keepends=True):
             offset += len(entry)
             _, source, start, length = entry.split()
-            if wanted(source):
-                for line in _lines(files, source, int(start), int(length)):
+            if source.startswith(prefix):
+                for line in lines_of(files, source, int(start), int(length)):
                     parts.append(f"[{source}] {line}\n")
                     size += len(line)
             if size >= most:
@@ -89,7 +92,7 @@ def _together(files: _Files, offset: int, most: int, wanted: Callable[[str], boo
     return "".join(parts), offset
 
 
-def _lines(files: _Files, source: str, start: int, length: int) -> Iterator[str]:
+def lines_of(files: Files, source: str, start: int, length: int) -> Iterator[str]:
     """Yield the lines of a stretch of one source, without blank ones.
 
     Of a progress bar the line is what a terminal shows last.

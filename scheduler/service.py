@@ -31,7 +31,7 @@ from ..executor.protocol.job_events import ExecutorEvent, Sent
 from ..policies.catalogue import make_policy
 from ..policies.per_pool import PerPool
 from ..policies.warm_up import COMPILING
-from . import job_logs, presenters
+from . import job_logs, log_places, presenters
 from .clock import SystemClock
 from .cycle import SchedulingCycle
 from .degraded import StoreWatch
@@ -297,6 +297,22 @@ class SchedulerService:
         text, following = job_logs.page(self._settings.log_dir(job_id), source, offset)
         done = following == offset and (job.retired or (not job.active and not job.occupied))
         return text, following, done
+
+    def log_place(
+        self, job_id: str, source: str, tail: int | None = None, last_s: float | None = None
+    ) -> tuple[int, int]:
+        """Return the offset at which to begin to read a job's output, and how many lines to leave out from there.
+
+        Args:
+            tail: lines to show at most.
+            last_s: only what was written in the last seconds.
+
+        Raises: KeyError; ValueError for a negative number.
+        """
+        if last_s is not None and not last_s >= 0:
+            raise ValueError(f"since: {last_s} is no number of seconds; it must be 0 or more")
+        since_s = None if last_s is None else self._clock.wall_s() - last_s
+        return log_places.begin(self._settings.log_dir(self._store.get(job_id).id), source, tail, since_s)
 
     def log_sources(self, job_id: str) -> Sequence[str]:
         """Return the names of what has written output: `rank-0`, `profile-a100`, … Raises: KeyError."""

@@ -43,6 +43,11 @@ def sources(folder: Path) -> list[str]:
     return sorted(names - {ORDER})
 
 
+def times_path(folder: Path, source: str) -> Path:
+    """Return the index of a source, which `log_times` reads."""
+    return folder / f"{_file_name(source)}.times"
+
+
 def _file_name(source: str) -> str:
     return re.sub(r"[^A-Za-z0-9._-]", "_", source)
 
@@ -66,7 +71,7 @@ class _Log:
         folder.mkdir(parents=True, exist_ok=True)
         start, path = (segments(folder, name) or [(0, folder / f"{_file_name(name)}.log")])[-1]
         size = path.stat().st_size if path.exists() else 0
-        times = LogTimes(folder / f"{_file_name(name)}.times")
+        times = LogTimes(times_path(folder, name))
         log = cls(folder, name, path.open("ab"), times, start, start + size, start + size)
         if size:  # its last writer is gone and may have left half a line
             with path.open("rb") as file:

@@ -204,13 +204,13 @@ def _end(child: Child) -> None:
 
 # The module of each kind of process, as its command line shows it.
 _ROOM = __package__.rpartition(".")[0]
-_MODULES = {"script": f"{_ROOM}.training.process", "stores": f"{__package__}.store_host"}
+_MODULES = {"script": f"{_ROOM}.training.process", "helper": f"{__package__}.helper"}
 
 
 def become(request: ForkRequest, channel: int, output: int, kept: Iterable[int], parent: int) -> NoReturn:
     """Become the requested process: run its script and end, as if started by itself."""
     from ..training import process
-    from . import store_host
+    from . import helper
 
     status = 1
     try:
@@ -224,8 +224,8 @@ def become(request: ForkRequest, channel: int, output: int, kept: Iterable[int],
         _environment(request)
         _fresh_entropy()
         os.chdir(request.cwd)
-        if request.kind == "stores":
-            store_host.serve(request.script, channel)
+        if request.kind == "helper":
+            helper.serve(request.script, channel)
         status = process.serve(request.script, request.args, channel)
     except BaseException:
         traceback.print_exc()

@@ -28,8 +28,8 @@ _LOADED_WITH = (
     *("TORCH", "PYTORCH_", "ATEN_", "NUMBA_", "NPY_", "NUMPY_", "FSSPEC_", "PYDANTIC_"),
     *("OMP_", "GOMP_", "KMP_", "MKL_", "OPENBLAS_", "GOTO_", "BLIS_", "VECLIB_", "NUMEXPR_", "DNNL_", "ONEDNN_"),
 )
-# Threadpoolctl sets it in each process that loads it: the service's, and no worker's.
-_SET_BY_LIBRARIES = frozenset({"KMP_DUPLICATE_LIB_OK"})
+# Threadpoolctl and scikit-learn set them in each process that loads them: the service, and no worker.
+_SET_BY_LIBRARIES = frozenset({"KMP_DUPLICATE_LIB_OK", "KMP_INIT_AT_FORK"})
 # One thread per emulated replica: several share a machine, and the pace sets their speed, not the cores.
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
 _OURS = Path(__file__).parents[2]
@@ -62,7 +62,7 @@ class ForkRequest:
     cwd: str
     paths: Sequence[str]  # folders to import from, after the script's own
     owner: Owner
-    kind: Literal["script", "stores"] = "script"  # "stores": serve them on the Unix socket that `script` names
+    kind: Literal["script", "helper"] = "script"  # "helper": of the machine, on the Unix socket `script`
 
     @property
     def environment(self) -> dict[str, str]:

@@ -589,16 +589,29 @@ class Logs:
 
     sources: tuple[str, ...] = ("profile-t4", "rank-0")
     asked: list[tuple[object, bool]] = []  # noqa: RUF012
+    begun: list[tuple[int | None, float | None]] = []  # noqa: RUF012
 
     def list(self) -> list[dict]:
         return [row()]
 
-    def logs(self, job: str, follow: bool, rank: object, measuring: bool) -> Iterator[str]:
+    def logs(
+        self,
+        job: str,
+        follow: bool,
+        rank: object,
+        measuring: bool,
+        tail: int | None,
+        since_s: float | None,
+    ) -> Iterator[str]:
         self.asked.append((rank, measuring))
+        self.begun.append((tail, since_s))
         yield from ["epoch 1\n"] if rank == 0 and "rank-0" in self.sources else []
 
     def log_sources(self, job: str) -> tuple[str, ...]:
         return self.sources
+
+    def describe(self, job: str) -> dict[str, object]:
+        return row() | {"phase": "failed", "reason": "ValueError: no"}
 
 
 @pytest.mark.parametrize(
@@ -711,3 +724,44 @@ def test_describe_tells_what_a_job_runs_and_by_which_door_it_came(spec: dict, ro
     assert show._program(spec, emulated=True)[0] == rows[0]
     *_, last = show._program(spec, emulated=True)
     assert ("this machine's speed" in last[1]) == (len(rows) == 2)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "begun"),
+    [
+        (["--tail", "20"], (20, None)),
+        (["--since", "90s"], (None, 90.0)),
+        (["--since", "1.5h", "--tail", "0"], (0, 5400.0)),
+        (["--since", "2d"], (None, 172800.0)),
+    ],
+)
+def test_logs_may_begin_with_the_newest_lines(arguments: list[str], begun: tuple, monkeypatch) -> None:
+    monkeypatch.setattr(main, "_connect", Logs)
+    assert main.run(["logs", "a-1", *arguments]) == Exit.OK
+    assert Logs.begun[-1] == begun
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--tail", "-5"], "--tail: -5 is no number of lines; it must be 0 or more"),
+        (["--since", "soon"], "--since: soon is no span of time; it is a number and s, m, h or d, as in 10m"),
+        (["--since", "-10m"], "--since: -10m is no span of time; it is a number and s, m, h or d, as in 10m"),
+        (["--rank", "-1"], "--rank: -1 is neither a rank, 0 or more, nor all"),
+    ],
+)
+def test_what_logs_cannot_begin_with_is_one_sentence(arguments: list[str], told: str, monkeypatch, capsys) -> None:
+    monkeypatch.setattr(main, "_connect", Logs)
+    assert main.run(["logs", "a-1", *arguments]) == Exit.USAGE
+    assert capsys.readouterr().err == f"coadapt: {told}\n"
+
+
+def test_a_followed_job_that_ends_says_how_and_one_that_was_quiet_says_so(monkeypatch, capsys) -> None:
+    monkeypatch.setattr(main, "_connect", Logs)
+    assert main.run(["logs", "a-1", "-f"]) == Exit.OK
+    captured = capsys.readouterr()
+    assert captured.out == "epoch 1\n"
+    assert captured.err == "coadapt: a-1 has ended (failed: ValueError: no)\n"
+    monkeypatch.setattr(Logs, "sources", ("rank-1",))
+    assert main.run(["logs", "a-1", "--rank", "1", "--since", "10m"]) == Exit.OK
+    assert "a-1: rank 1 has written nothing in the last 10m" in capsys.readouterr().err

@@ -7,11 +7,12 @@ import math
 import pickle
 from dataclasses import replace
 
+import pytest
 from coadapt.core.reports import Habits, ProfileProgress, Progress, Report, StepRow
 from coadapt.core.slot import Slot
 from coadapt.core.training_config import Adaptivity, TrainingConfig
 from coadapt.estimators.goodput import BatchLimits
-from coadapt.estimators.measurements import Measurements
+from coadapt.estimators.measurements import Measurements, fits_of
 from coadapt.executor.batch_choice import choose_batch
 from coadapt.executor.protocol.messages import Ready
 from coadapt.scheduler.profile_reuse import merged
@@ -271,3 +272,19 @@ def test_measurements_are_equal_by_what_they_say_and_survive_being_sent() -> Non
     assert one != Measurements()
     assert one != replace(one, grad_sqr=1.0)
     assert pickle.loads(pickle.dumps(one)) == one
+
+
+def test_a_fit_by_another_process_is_the_same_and_is_asked_for_once() -> None:
+    sent, own = (Measurements().with_info(READY.info).with_rows("t4", ROWS).with_report(REPORT) for _ in range(2))
+    asked = json.loads(json.dumps(sent.unfitted()))
+    assert list(asked["profiles"]) == ["t4"]
+    sent.take_fits(json.loads(json.dumps(fits_of(asked))))
+    assert sent.unfitted() == {}
+    fitted, alone = (one.job_model(TrainingConfig(), {"t4": 1}) for one in (sent, own))
+    assert fitted is not None
+    assert alone is not None
+    one, other = fitted.throughput["t4"].params.to_json(), alone.throughput["t4"].params.to_json()
+    assert one == pytest.approx(other, rel=1e-3, abs=1e-4), "rows are sent as they are stored, which is rounded"
+    more = sent.with_rows("t4", [StepRow(1, 2, 64, 0, 0.2, 0.0, 20)])
+    assert more.unfitted()["profiles"]["t4"][1] is not None, "the next fit starts from the last one"
+    assert Measurements().unfitted() == {}

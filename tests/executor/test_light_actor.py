@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from coadapt.executor.adaptive_executor import AdaptiveExecutor
 from coadapt.executor.command_executor import CommandExecutor
-from coadapt.executor.light_actor import executor_class, light
+from coadapt.executor.light_actor import executor_class, light, packed
 from coadapt.scheduler.service import SchedulerService
 from ray import cloudpickle
 
@@ -47,7 +47,7 @@ import sys
 from ray import cloudpickle
 made = cloudpickle.loads(open({str(tmp_path / "class")!r}, "rb").read())
 try:
-    made(None)
+    made({packed(None)!r})
 except Exception:
     pass  # there is no cluster; its module is loaded by now
 assert {executor.__module__!r} in sys.modules

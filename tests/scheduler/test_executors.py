@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
@@ -69,7 +70,7 @@ class Actors:
         return SimpleNamespace(remote=lambda told: self._make(name, told, how["scheduling_strategy"].node_id))
 
     def _make(self, name: str, told: Any, node: str) -> Any:
-        self.told.append(told)
+        self.told.append(pickle.loads(told) if isinstance(told, bytes) else told)
         self.nodes[name] = node
         self.there.add(name)
         self.asked.append(("make", name))

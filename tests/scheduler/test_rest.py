@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from coadapt.core.cluster import Cluster, Node
@@ -141,28 +140,35 @@ def test_a_program_that_may_not_start_again_is_not_stopped_for_its_executor() ->
 # --- where executors stand ----------------------------------------------------------------------------------
 
 
-def four_nodes(**changes: Any) -> NodesSnapshot:
-    nodes = tuple(Node(name, "t4", 4, memory_gib=1.0) for name in ("n1", "n2", "n3", "head"))
-    return NodesSnapshot(Cluster(nodes), homes=frozenset({"head"}), **changes)
+def four_nodes() -> NodesSnapshot:
+    """Return three nodes with room for two executors each, and the head's own."""
+    nodes = tuple(Node(name, "t4", 4, memory_gib=5.0) for name in ("n1", "n2", "n3", "head"))
+    return NodesSnapshot(Cluster(nodes), homes=frozenset({"head"}))
 
 
-def test_an_executor_stands_on_a_node_of_its_job() -> None:
-    assert home_of(job(), (B,), four_nodes(), []) == "n2"
+def on(*nodes: str) -> list[JobRecord]:
+    return [job(id=f"other-{number}", executor_node=node) for number, node in enumerate(nodes)]
 
 
-def test_it_stands_elsewhere_where_its_own_nodes_have_no_memory_but_not_on_the_head() -> None:
-    full = replace(A, memory_gib=1.0)
-    others = [job(id="j-2", held=(full,)), job(id="j-3", executor_node="n2")]
-    assert home_of(job(held=(full,)), (full,), four_nodes(), others) == "n3"
+def test_an_executor_stands_on_a_node_of_its_job_the_one_with_fewest() -> None:
+    assert home_of(job(), (B,), four_nodes(), on("n2")) == "n2"
+    assert home_of(job(), (A, B), four_nodes(), on("n1")) == "n2"
+
+
+def test_it_stands_elsewhere_where_its_own_nodes_have_no_room_but_not_on_the_head() -> None:
+    assert home_of(job(), (A,), four_nodes(), on("n1", "n1", "n2")) == "n3"
+
+
+def test_where_no_node_has_room_it_stands_on_the_head() -> None:
+    assert home_of(job(), (A,), four_nodes(), on("n1", "n2", "n3") * 2) is None
 
 
 def test_a_program_that_may_not_start_again_depends_on_no_node_that_it_is_not_on() -> None:
     spec = JobSpec.model_validate({"name": "j", "command": ["make"], "elastic": False})
-    full = replace(A, memory_gib=1.0)
     assert home_of(job(spec=spec), (A,), four_nodes(), []) == "n1"
-    assert home_of(job(spec=spec, held=(full,)), (full,), four_nodes(), [job(held=(full,))]) is None
+    assert home_of(job(spec=spec), (A,), four_nodes(), on("n1", "n1")) is None
 
 
 def test_with_one_machine_alone_executors_stand_on_the_head() -> None:
-    nodes = NodesSnapshot(Cluster((Node("head", "t4", 4, memory_gib=8.0),)), homes=frozenset({"head"}))
+    nodes = NodesSnapshot(Cluster((Node("head", "t4", 4, memory_gib=64.0),)), homes=frozenset({"head"}))
     assert home_of(job(spec=SPEC), (A,), nodes, []) is None

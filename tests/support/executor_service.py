@@ -12,7 +12,7 @@ from typing import Any
 import ray
 from coadapt.core.schemas import ALL, MEASURING
 from coadapt.executor.executor_job import ExecutorStatus
-from coadapt.executor.light_actor import executor_class
+from coadapt.executor.light_actor import executor_class, packed
 from coadapt.executor.protocol.job_events import JobFailed, JobFinished, Reported, Running
 from coadapt.scheduler.job_logs import page
 
@@ -53,7 +53,7 @@ class ToldJob:
         self.actor = (
             ray.remote(executor_class(self._executor))
             .options(num_cpus=0, max_restarts=-1, max_task_retries=-1, max_concurrency=8)
-            .remote(job)
+            .remote(packed(job))
         )
 
     def assign(self, *slots: Any) -> None:

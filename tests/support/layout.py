@@ -21,7 +21,7 @@ ROOMS: dict[str, set[str]] = {
     "executor/protocol": {"core"},
     "executor/training": {"core", "estimators", "executor/protocol"},
     "executor/files": {"core"},
-    "executor/processes": {"executor/protocol", "executor/training"},
+    "executor/processes": {"estimators", "executor/protocol", "executor/training"},
     "executor/rehearsal": {"core", "executor/protocol", "executor/training"},
     "executor/reconciling": {"core", "estimators", "executor/protocol"},
     "executor/programs": {"core", "executor/protocol", "executor/processes"},

@@ -16,7 +16,7 @@ import psutil
 import pytest
 from torch.distributed import TCPStore
 
-HOST = "coadapt.executor.processes.store_host"
+HOST = "coadapt.executor.processes.helper"
 KEEPS = """
 import os, socket, sys, threading
 from coadapt.executor.processes import rendezvous_store as store, template_client
@@ -85,7 +85,7 @@ def server_of(port: int) -> psutil.Process:
         sockets = process.net_connections("tcp") if HOST in (process.info["cmdline"] or ()) else ()
         if any(one.laddr.port == port for one in sockets if one.status == "LISTEN"):
             return process
-    raise AssertionError(f"no process for stores listens at port {port}")
+    raise AssertionError(f"no helper listens at port {port}")
 
 
 def test_groups_meet_there_and_the_executor_loads_no_torch(begin: Callable[..., Executor]) -> None:
@@ -108,12 +108,12 @@ def test_executors_of_a_machine_share_one_process(begin: Callable[..., Executor]
     first.wait(timeout=WAIT_S)
 
 
-@pytest.mark.parametrize("whom", ["the process for stores", "the template"])
+@pytest.mark.parametrize("whom", ["the helper", "the template"])
 def test_stores_are_served_anew_where_a_process_was_killed(whom: str, begin: Callable[..., Executor]) -> None:
     executors = [begin() for _ in range(2)]
     assert all(serves(executor.store()) for executor in executors)
     first = server_of(executors[0].port)
-    os.kill(first.pid if whom == "the process for stores" else first.ppid(), signal.SIGKILL)
+    os.kill(first.pid if whom == "the helper" else first.ppid(), signal.SIGKILL)
     first.wait(timeout=WAIT_S)
     assert all(serves(executor.store()) for executor in executors)
     assert server_of(executors[0].port).pid != first.pid
