@@ -55,6 +55,9 @@ class Settings(BaseModel):
     power: PowerSettings | None = None
     # Where the HTTP API listens.
     api: ApiSettings = ApiSettings()
+    # Logs of ended jobs are removed after so many days, and the oldest before while all take more than so much.
+    log_keep_days: float = Field(default=90.0, gt=0)
+    log_keep_gib: float = Field(default=100.0, gt=0)
     max_package_mib: Annotated[int, Field(ge=1, le=500)] = 100
 
     @field_validator("state_dir")

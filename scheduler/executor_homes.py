@@ -11,7 +11,7 @@ from .jobs.record import JobRecord
 from .nodes import NodesSnapshot
 
 EXECUTOR_GIB = 0.125  # that an executor may take of a node's memory
-SHARE = 0.05  # of a node's memory that executors may take; jobs share all that Ray gives them, and that is less
+SHARE = 0.1  # of a node's memory that executors may take; Ray gives jobs less than all of it
 
 
 def home_of(job: JobRecord, slots: Sequence[Slot], nodes: NodesSnapshot, jobs: Iterable[JobRecord]) -> str | None:

@@ -43,6 +43,7 @@ from .identities import Identities
 from .jobs.record import ChangedFile, JobRecord
 from .kernels import load_kernels
 from .loop import Loop
+from .log_retention import LogRetention
 from .machines import Machines
 from .nodes import NodesSnapshot, NodeView
 from .outputs import Outputs
@@ -95,7 +96,7 @@ class SchedulerService:
             self._executors,
             self._clock,
             settings,
-            hooks=[self._folders],
+            hooks=[self._folders, LogRetention(self._store, settings, self._clock)],
             advised=self._power.take,
             woken=self._wake.set,
             watch=self._watch,

@@ -142,7 +142,7 @@ def test_a_program_that_may_not_start_again_is_not_stopped_for_its_executor() ->
 
 def four_nodes() -> NodesSnapshot:
     """Return three nodes with room for two executors each, and the head's own."""
-    nodes = tuple(Node(name, "t4", 4, memory_gib=5.0) for name in ("n1", "n2", "n3", "head"))
+    nodes = tuple(Node(name, "t4", 4, memory_gib=2.5) for name in ("n1", "n2", "n3", "head"))
     return NodesSnapshot(Cluster(nodes), homes=frozenset({"head"}))
 
 
