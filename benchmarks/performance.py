@@ -467,6 +467,17 @@ BENCHMARKS = (
         ),
     ),
     Benchmark(
+        "head",
+        "Memory that a job costs the head and all nodes together, on a small cluster of emulated nodes.",
+        (
+            Figure("mib_per_running_job", "executor and its share of the machine's helper, MiB", "<= 90"),
+            Figure(
+                "head_mib_per_running_job", "what of that is on the head, and its writer's share, MiB", "<= 20"
+            ),
+            Figure("mib_per_other_job", "executors of jobs that wait or are paused, MiB", "= 0"),
+        ),
+    ),
+    Benchmark(
         "bad_input",
         "Malformed job files, scripts and clusters, each answered with its one line.",
         (

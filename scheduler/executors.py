@@ -37,6 +37,7 @@ TRIES = 3
 FIRST_WAIT_S = 1.0  # before the second try; each further one waits twice as long
 Command = Callable[[], object]
 ACTOR = "coadapt-job-"
+NODE_LABEL = "ray.io/node-id"  # Ray's own
 
 
 def actor_name(job: JobRecord) -> str:
@@ -200,8 +201,10 @@ class Executors:
                 max_task_retries=-1,
                 num_cpus=0,
                 max_concurrency=8,
-                # If the node is lost, Ray makes the executor anew on another one.
-                scheduling_strategy=NodeAffinitySchedulingStrategy(node, soft=True),
+                # If the node is lost, Ray makes the executor anew on another one. A soft affinity would not hold,
+                # as Ray makes an actor that needs no CPU where it was asked for.
+                label_selector={NODE_LABEL: node},
+                fallback_strategy=[{"label_selector": {NODE_LABEL: f"!{node}"}}],
             )
             .remote(packed(told))
         )

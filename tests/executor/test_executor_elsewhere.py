@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from coadapt.executor.executor_job import ExecutorJob
 from coadapt.executor.head_files import FILES_NAME, HeadFiles
 from coadapt.executor.light_actor import executor_class, light, packed
 from coadapt.executor.protocol.job_events import AtRest, JobFinished, Released, Running, Standing
+from coadapt.scheduler.executors import NODE_LABEL
 from coadapt.scheduler.job_logs import page
 
 from tests.support.emulated_cluster import NAMESPACE, EmulatedCluster
@@ -62,14 +64,18 @@ class Elsewhere(ToldJob):
         )
         self.place(node)
 
-    def place(self, node: str, **changes: Any) -> None:
+    def place(self, node: str) -> None:
         import ray
-        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-        options = {"num_cpus": 0, "max_restarts": -1, "max_task_retries": -1, "max_concurrency": 8}
-        where = NodeAffinitySchedulingStrategy(node, soft=True)
         kind: Any = ray.remote(executor_class(AdaptiveExecutor))
-        self.actor = kind.options(**options, scheduling_strategy=where).remote(packed(self.job))
+        self.actor = kind.options(
+            num_cpus=0,
+            max_restarts=-1,
+            max_task_retries=-1,
+            max_concurrency=8,
+            label_selector={NODE_LABEL: node},
+            fallback_strategy=[{"label_selector": {NODE_LABEL: f"!{node}"}}],
+        ).remote(packed(self.job))
 
 
 def head_of(cluster: EmulatedCluster) -> str:
@@ -137,8 +143,6 @@ def test_every_line_is_kept_once_though_the_writer_on_the_head_is_killed(
 def test_the_next_executor_goes_on_from_what_the_one_before_knew(
     job: Elsewhere, emulated_cluster: EmulatedCluster
 ) -> None:
-    import dataclasses
-
     import ray
 
     a, t = emulated_cluster.slot("a100"), emulated_cluster.slot("t4")
@@ -149,7 +153,7 @@ def test_the_next_executor_goes_on_from_what_the_one_before_knew(
     assert ray.get(job.actor.leave.remote(), timeout=60)
     rested = job.wait(AtRest)
     job.end()
-    job.job = dataclasses.replace(job.job, kept=rested.kept, measurements=rested.measurements)
+    job.job = replace(job.job, kept=rested.kept, measurements=rested.measurements)
     job.place(emulated_cluster.nodes["a100"])
     job.assign(t)
     running = job.wait(Running, count=2)
@@ -159,6 +163,28 @@ def test_the_next_executor_goes_on_from_what_the_one_before_knew(
     assert ray.get(job.actor.leave.remote(), timeout=60)
     found = lines(job.folder, "rank-0")
     assert set(found) == {f"line {number}" for number in range(LINES)}
+
+
+def test_a_job_goes_on_where_the_node_of_its_executor_is_lost(
+    job: Elsewhere, emulated_cluster: EmulatedCluster
+) -> None:
+    import ray
+
+    job.wait(Standing)
+    job.end()
+    cluster = emulated_cluster.cluster
+    extra = cluster.add_node(num_cpus=1, object_store_memory=80 * 2**20, include_dashboard=False)
+    job.place(extra.node_id)
+    assert job.wait(Standing, count=2).node_id == extra.node_id
+    job.assign(emulated_cluster.slot("a100"))
+    job.wait(Running)
+    cluster.remove_node(extra, allow_graceful=False)
+    job.wait(Released, lambda event: event.everything)
+    assert job.wait(Standing, count=3).node_id != extra.node_id
+    job.assign(emulated_cluster.slot("a100"))
+    job.wait(JobFinished)
+    assert ray.get(job.actor.leave.remote(), timeout=60)
+    assert f"line {LINES - 1}" in lines(job.folder, "rank-0")
 
 
 def test_an_executor_process_has_loaded_no_module_of_torch(

@@ -67,7 +67,9 @@ class Actors:
         return Handle(self, name)
 
     def options(self, *, name: str, **how: Any) -> Any:
-        return SimpleNamespace(remote=lambda told: self._make(name, told, how["scheduling_strategy"].node_id))
+        strategy = how.get("scheduling_strategy")
+        node = how["label_selector"]["ray.io/node-id"] if strategy is None else strategy.node_id
+        return SimpleNamespace(remote=lambda told: self._make(name, told, node))
 
     def _make(self, name: str, told: Any, node: str) -> Any:
         self.told.append(pickle.loads(told) if isinstance(told, bytes) else told)
