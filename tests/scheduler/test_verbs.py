@@ -29,7 +29,7 @@ STORIES = {
         submit b unprofiled
         wish b t4-000:4
         go
-        ? sent
+        ? sent retire a
         left a
         ? a queued
         go
@@ -87,7 +87,7 @@ STORIES = {
         ? a held 0
         after 1000
         go
-        ? sent
+        ? sent retire a
         ? a profiling
         resume a
         go
