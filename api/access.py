@@ -45,6 +45,7 @@ RULES: Mapping[tuple[str, str], Rule] = {
     ("GET", "/v1/jobs/{job_id}/timeline"): _READ_JOB,
     ("GET", "/v1/jobs/{job_id}/events"): _READ_JOB,
     ("GET", "/v1/jobs/{job_id}/logs"): _READ_JOB,
+    ("GET", "/v1/jobs/{job_id}/log-place"): _READ_JOB,
     ("GET", "/v1/jobs/{job_id}/log-sources"): _READ_JOB,
     ("GET", "/v1/jobs/{job_id}/outputs"): _READ_JOB,
     ("POST", "/v1/jobs/{job_id}/outputs/contents"): _READ_JOB,

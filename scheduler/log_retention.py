@@ -94,4 +94,4 @@ class LogRetention(CycleHook):
                     continue
                 if self._store.find(name) is not None:
                     text = f"its log was removed: {why}"
-                    self._store.log(Event(EventKind.OUTPUTS, self._clock.wall_s(), name, {"text": text}))
+                    self._store.log(Event(EventKind.OUTPUTS, self._clock.steady_s(), name, {"text": text}))

@@ -42,8 +42,8 @@ from .forks import Forks, check_resumed, origin_of, would_fork
 from .identities import Identities
 from .jobs.record import ChangedFile, JobRecord
 from .kernels import load_kernels
-from .loop import Loop
 from .log_retention import LogRetention
+from .loop import Loop
 from .machines import Machines
 from .nodes import NodesSnapshot, NodeView
 from .outputs import Outputs

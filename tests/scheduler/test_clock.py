@@ -56,7 +56,7 @@ def test_whoever_sets_the_clock_evicts_no_job_delays_no_round_and_counts_no_time
     world = World(tmp_path, "1x t4:4")
     world.play(RUNS + "submit b unprofiled\nwish a\nwish b t4-000:4\ngo\n? sent assign a nothing")
     world.clock.set_s = set_s
-    world.play("go\n? sent\nleft a\ngo\n? sent assign b 4xt4\nafter 61\ngo 1\n? sent")
+    world.play("go\n? sent\nleft a\ngo\n? sent assign b 4xt4\nafter 61\ngo 1\n? sent retire a")
     assert all(one.end_s is None or one.end_s >= one.start_s for one in world.store.intervals())
     assert world.store.held_time(world.ids["a"]).gpu_s(world.clock.steady_s()) >= 0.0
 

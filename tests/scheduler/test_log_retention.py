@@ -12,7 +12,7 @@ from coadapt.core.settings import Settings
 from coadapt.executor.files.job_log import JobLog
 from coadapt.scheduler.log_retention import DAY_S, EndedLog, LogRetention, ended_logs, to_remove
 from coadapt.scheduler.reactions import end
-from coadapt.scheduler.store import Store
+from coadapt.scheduler.store.store import Store
 
 from tests.support.cycles import ManualClock
 

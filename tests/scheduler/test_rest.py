@@ -13,13 +13,14 @@ from coadapt.estimators.measurements import Measurements
 from coadapt.executor.protocol.job_events import AtRest, Released, Running, Standing
 from coadapt.scheduler.commands import RetireExecutor
 from coadapt.scheduler.executor_homes import home_of
+from coadapt.scheduler.jobs.record import JobRecord
 from coadapt.scheduler.nodes import NodesSnapshot
 from coadapt.scheduler.reactions import react
-from coadapt.scheduler.jobs.record import JobRecord
 from coadapt.scheduler.rest import leave_node, may_have_executor, rest, with_rest
 
 from tests.support.cycles import RUNS, World
 from tests.support.records import SPEC, A, B, job, running
+from tests.support.stored_rows import read_back
 
 SETTINGS = Settings(executor_idle_s=30.0)
 NODES = NodesSnapshot()
@@ -87,7 +88,9 @@ def test_what_the_executor_knew_goes_to_the_next_one() -> None:
     kept = {"budget": {"failures": 2}, "paused_s": 4.0}
     after = react(before, AtRest(kept, Measurements()), 9.0).job
     assert after.kept == kept
-    assert JobRecord.from_json(after.to_json()).kept == kept
+    idle = replace(after, idle_since_s=3.0, executor_node="n9")
+    stored = read_back(idle)
+    assert (stored.kept, stored.idle_since_s, stored.executor_node) == (kept, 3.0, "n9")
     assert after.begun_again().kept == {}, "a new life counts its errors from 0"
 
 

@@ -29,14 +29,14 @@ STORIES = {
         submit b unprofiled
         wish b t4-000:4
         go
-        ? sent retire a
+        ? sent
         left a
         ? a queued
         go
         ? sent assign b 4xt4
         after 1000
         go
-        ? sent
+        ? sent retire a
         ? a queued
         ? a said paused by the user: it leaves 2xt4
     """,
