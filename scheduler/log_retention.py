@@ -6,6 +6,7 @@ import logging
 import shutil
 import threading
 from collections.abc import Callable, Container, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from ..core.settings import Settings
 from .clock import Clock
 from .hooks import CycleHook
 from .store.events import Event
+from .store.failures import StoreFailure
 from .store.store import Store
 
 log = logging.getLogger(__name__)
@@ -94,4 +96,6 @@ class LogRetention(CycleHook):
                     continue
                 if self._store.find(name) is not None:
                     text = f"its log was removed: {why}"
-                    self._store.log(Event(EventKind.OUTPUTS, self._clock.steady_s(), name, {"text": text}))
+                    with suppress(StoreFailure):  # the log of the service has it
+                        self._store.log(Event(EventKind.OUTPUTS, self._clock.steady_s(), name, {"text": text}))
+                log.info("log of job %s was removed: %s", name, why)

@@ -123,3 +123,11 @@ def test_a_folder_that_cannot_be_written_loses_lines_and_nothing_else(tmp_path: 
     JobLog(str(tmp_path / "file")).write("rank-0", "lost\n")
     JobLog("").write("rank-0", "unwanted\n")
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_each_line_is_on_the_disk_once(tmp_path: Path) -> None:
+    log = JobLog(str(tmp_path))
+    for line in range(100):
+        log.write(f"rank-{line % 3}", f"line {line:03}\n")
+    everything = b"".join(path.read_bytes() for path in tmp_path.iterdir())
+    assert [everything.count(f"line {line:03}".encode()) for line in range(100)] == [1] * 100
