@@ -37,7 +37,7 @@ ROUTES: list[tuple[str, str, dict[str, Any], set[str]]] = [
     ("GET", f"{JOB}/timeline", {}, SEE_ALL),
     ("GET", f"{JOB}/events", {}, SEE_ALL),
     ("GET", f"{JOB}/logs", {}, SEE_ALL),
-    ("GET", f"{JOB}/log-place?tail=5&last_s=60", {}, SEE_ALL),
+    ("GET", f"{JOB}/log-place", {}, SEE_ALL),
     ("GET", f"{JOB}/log-sources", {}, SEE_ALL),
     ("GET", f"{JOB}/outputs", {}, SEE_ALL),
     ("POST", f"{JOB}/outputs/contents", {"json": {"names": [["x"]]}}, SEE_ALL),

@@ -23,7 +23,7 @@ def test_a_job_whose_record_cannot_be_read_keeps_its_gpus_and_comes_back_once_it
     details = raw(path, "select details from job_details where job_id=:v0", job_id)[0][0]
     world.store.close()
     raw(path, "update job_details set details='{' where job_id=:v0", job_id)
-    world.executors.left_over = set(world.ids.values())
+    world.executors.left_over = {job_id}
     world.executors.answering = {"a": 1}
     world.open()
     world.cycle.reattach()

@@ -34,4 +34,4 @@ def test_a_question_that_makes_no_sense_has_no_answer_and_the_next_one_has(owner
 
 
 def test_without_an_answer_in_time_there_is_none(owner: Owner) -> None:
-    assert answer(Measurements().with_rows("t4", ROWS).unfitted(), owner, 1e-6) is None
+    assert answer(Measurements().with_rows("t4", ROWS).unfitted(), owner, 0.0) is None
