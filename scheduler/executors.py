@@ -118,8 +118,14 @@ class Executors:
     def stop(self) -> None:
         self._lanes.stop()
 
-    def end_files(self) -> None:
-        """End the actor that executors on other nodes write their logs by; there is none of them any more."""
+    def end_all(self, jobs: Sequence[JobRecord], timeout_s: float) -> None:
+        """End the executors of jobs and the writer of their logs, also where the rest is not told in time."""
+        for job in jobs:
+            self.retire(job)
+        if not self._lanes.drain(timeout_s):
+            for job in jobs:
+                with suppress(RayError, ValueError):
+                    self._kill(actor_name(job), no_restart=True)
         self._has_files = False
         with suppress(ValueError):
             ray.kill(ray.get_actor(FILES_NAME, namespace=NAMESPACE), no_restart=True)

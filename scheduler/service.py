@@ -50,6 +50,7 @@ from .outputs import Outputs
 from .packages import PackageStore
 from .powering import Powering
 from .recording import trace_lines
+from .rest import may_have_executor
 from .shown_moments import shown
 from .store import tables
 from .store.failures import StoreFailure
@@ -438,10 +439,8 @@ class SchedulerService:
         while self._clock.monotonic_s() < deadline_s and any(job.group for job in self._store.unretired.values()):
             self._wake.wait(0.1)
             self._wake.clear()
-        for job in self._store.unretired.values():
-            self._executors.retire(job)
-        self._executors.drain(grace_s)
-        self._executors.end_files()
+        jobs = [job for job in self._store.unretired.values() if may_have_executor(job)]
+        self._executors.end_all(jobs, grace_s)
         self._view.stop(drop_leases=True)
 
     # --- the loop -----------------------------------------------------------------------------------------

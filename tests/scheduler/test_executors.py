@@ -430,3 +430,15 @@ def test_executors_stand_where_they_are_told_to_and_those_off_the_head_have_a_wr
     assert made == [NAME, FILES_NAME, "coadapt-job-j-2", "coadapt-job-j-3"]
     assert [actors.nodes[name] for name in made] == ["ab" * 28, "ab" * 28, "cd" * 28, "cd" * 28]
     assert {told.head_node for told in actors.told if not isinstance(told, str)} == {"ab" * 28}
+
+
+def test_at_the_end_executors_go_that_do_not_tell_the_rest_in_time(executors: Executors, actors: Actors) -> None:
+    jobs = [job(), job(id="j-2")]
+    for each in jobs:
+        executors.assign(each, (A,), 1)
+    executors.drain(WAIT_S)
+    actors.silent = True
+    actors.there.add(FILES_NAME)
+    executors.end_all(jobs, 0.1)
+    ended = {asked[1] for asked in actors.asked if asked[0] == "kill"}
+    assert ended == {NAME, "coadapt-job-j-2", FILES_NAME}
