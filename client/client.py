@@ -386,11 +386,14 @@ class Client:
 
         if rank != "all" and rank < 0:
             raise ValueError(f"rank: {rank} is no rank; ranks count from 0")
+        if tail is not None and tail < 0:
+            raise ValueError(f"tail: {tail} is no number of lines; it must be 0 or more")
+        if since_s is not None and not since_s >= 0:
+            raise ValueError(f"since_s: {since_s} is no number of seconds; it must be 0 or more")
         source = MEASURING if measuring else ALL if rank == "all" else f"rank-{rank}"
         offset = left_out = 0
         if tail is not None or since_s is not None:
-            asked = {"source": source, "tail": tail, "last_s": since_s}
-            place = self._api.get(f"{_path(job_id)}/log-place", **{k: v for k, v in asked.items() if v is not None})
+            place = self._api.get(f"{_path(job_id)}/log-place", source=source, tail=tail, last_s=since_s)
             offset, left_out = place["offset"], place["left_out"]
         while True:
             part = self._api.get(f"{_path(job_id)}/logs", offset=offset, source=source)

@@ -123,6 +123,10 @@ def tell(folder: str) -> dict[str, Any]:
         absent = client.submit(spec("absent", 3, gpu_types=["h100"]))
         told["short"] = client.wait([short], timeout_s=240)[short]
         told["short log"] = "".join(client.logs(short, follow=True))
+        told["short ends"] = (
+            "".join(client.logs(short, tail=2)),
+            "".join(client.logs(short, since_s=3600.0, rank="all")),
+        )
         told["short details"] = client.describe(short)
         told["outputs"] = [output.path for output in client.outputs(short)]
         told["fetched"] = client.fetch_outputs(short, Path(folder) / "fetched")
@@ -242,6 +246,13 @@ def test_of_several_jobs_none_is_submitted_where_a_folder_cannot_be_sent(told: d
 def test_its_whole_output_can_be_read(told: dict[str, Any]) -> None:
     assert "epoch 11" in told["short log"]
     assert "the end" in told["short log"]
+
+
+def test_its_newest_lines_can_be_read(told: dict[str, Any]) -> None:
+    newest, recent = told["short ends"]
+    lines = told["short log"].splitlines()
+    assert newest.splitlines() == lines[-2:]
+    assert f"[rank-0] {lines[-1]}" in recent.splitlines()
 
 
 def test_each_job_has_a_folder_of_its_own_and_profile_runs_leave_none(told: dict[str, Any]) -> None:
