@@ -12,7 +12,7 @@ from coadapt.core.reports import Habits, ProfileProgress, Progress, Report, Step
 from coadapt.core.slot import Slot
 from coadapt.core.training_config import Adaptivity, TrainingConfig
 from coadapt.estimators.goodput import BatchLimits
-from coadapt.estimators.measurements import Measurements, fits_of
+from coadapt.estimators.measurements import ON_ALL, Measurements, fits_of
 from coadapt.executor.batch_choice import choose_batch
 from coadapt.executor.protocol.messages import Ready
 from coadapt.scheduler.profile_reuse import merged
@@ -46,8 +46,7 @@ def test_what_is_stored_has_gpu_types_in_the_order_in_which_they_were_measured()
 
     types = [f"type-{i}" for i in range(8)]
     found = of(types[:2]).completed_by(of(types))
-    stored = json.loads(found.to_json())
-    assert list(stored["profiles"]) == list(stored["largest_local_bsz"]) == [*types[2:], *types[:2]]
+    assert list(json.loads(found.to_json())) == list(found.to_rows()) == [ON_ALL, *types[2:], *types[:2]]
 
 
 def test_a_model_needs_the_initial_batch_size() -> None:
@@ -225,8 +224,14 @@ def test_a_batch_that_training_has_no_room_for_is_not_used_again() -> None:
 
 
 def test_what_an_earlier_version_stored_is_still_read() -> None:
-    stored = json.loads(MEASURED.to_json())
-    del stored["out_of_memory"]
+    rows = {gpu_type: json.loads(text) for gpu_type, text in MEASURED.to_rows().items()}
+    on_all = rows.pop(ON_ALL)
+    stored = {
+        "profiles": {gpu_type: row["profile"] for gpu_type, row in rows.items()},
+        "largest_local_bsz": {gpu_type: row["largest_local_bsz"] for gpu_type, row in rows.items()},
+        "fits": {gpu_type: row["fit"] for gpu_type, row in rows.items() if "fit" in row},
+        **on_all,
+    }
     assert Measurements.from_json(json.dumps(stored)).to_json() == MEASURED.to_json()
 
 

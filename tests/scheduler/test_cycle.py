@@ -52,9 +52,9 @@ ONE_TYPE = {
     """,
     "the same key twice is one job": """
         submit a unprofiled
-        submit b unprofiled key=a
+        submit a unprofiled key=a
         go
-        ? did b admitted
+        ? did a admitted
     """,
     "an unknown job is measured before it queues": """
         submit a

@@ -158,7 +158,10 @@ def test_nodes_are_counted_by_kind_awake_or_not(tmp_path: Path) -> None:
     ("services", "why"),
     [
         ({"duratoins": {}}, "service: 'duratoins' is unknown; accepted: durations, energy"),
-        ({"durations": {"lambda": 2}}, "service durations: lambda: 2 is not a number of at most 1"),
+        (
+            {"durations": {"lambda": 2}},
+            "service durations: lambda: 2 is not accepted, must be a number from 0 to 1",
+        ),
         ({"durations": {"gamma": 2}}, "service durations: option 'gamma' is unknown"),
     ],
 )
