@@ -66,15 +66,16 @@ async def list_jobs(
     phase: Annotated[list[Phase] | None, Query()] = None,
     owner: Annotated[str | None, Query(max_length=200)] = None,
     name: Annotated[str | None, Query(max_length=200)] = None,
+    job_id: Annotated[list[str] | None, Query(alias="id", max_length=MOST_ROWS)] = None,
 ) -> Response:
     """Return jobs, newest first."""
     asker = who(request)
     phases = sorted({one.value for one in phase or ()})
-    query = [phases, owner, name]
+    query = [phases, owner, name, job_id]
     only = asker.user if asker.role is Role.USER else owner
     if asker.role is Role.USER and owner not in (None, asker.user):
         return answer({"items": [], "next": None})
-    rows, before = await ask(request, "page", place_of(cursor, query), limit, phases, only, name)
+    rows, before = await ask(request, "page", place_of(cursor, query), limit, phases, only, name, job_id or [])
     return answer({"items": rows, "next": None if before is None else cursor_of(before, query)})
 
 

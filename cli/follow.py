@@ -37,7 +37,7 @@ def wait(client: Client, ids: Sequence[str], quiet: bool = False, every_s: float
         if live is not None:
             live.start()
         while True:
-            found = [row for row in client.list() if row["id"] in ids]
+            found = [*client.jobs(ids=ids)]
             if live is not None:
                 live.update(show.jobs_table(found, bars=True), refresh=True)
             elif not quiet:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ..core.phase import Phase
 from ..core.refused_values import refused
 from . import access
 from .exit_codes import AmbiguousJob, Exit, Interrupted, JobNotFound, code_of
@@ -22,6 +23,8 @@ from .exit_codes import AmbiguousJob, Exit, Interrupted, JobNotFound, code_of
 if TYPE_CHECKING:
     from ..client.client import Client
     from ..core.schemas import JobDetails
+
+MOST_GUESSED = 500  # jobs, the newest, of which one may have been meant
 
 app = typer.Typer(
     name="coadapt",
@@ -126,16 +129,15 @@ def _resolve(client: Client, name: str) -> str:
     """
     from difflib import get_close_matches
 
-    rows = client.list()
-    ids = [row["id"] for row in rows]
-    if name in ids:
+    found = client.jobs(name=name)
+    if any(row["id"] == name for row in found):
         return name
-    named = [row["id"] for row in rows if row["name"] == name]
+    named = [row["id"] for row in found]
     if len(named) == 1:
         return named[0]
     if named:
         raise AmbiguousJob(f"{name}: {len(named)} jobs have this name; give one id of {', '.join(named)}")
-    near = get_close_matches(name, ids, 1)
+    near = get_close_matches(name, [row["id"] for row in client.jobs(most=MOST_GUESSED)], 1)
     hint = f"; did you mean {near[0]}?" if near else "; `coadapt list --all` shows every job"
     raise JobNotFound(f"no job {name}{hint}")
 
@@ -443,15 +445,19 @@ def list_jobs(
     as_json: Json = False,
 ) -> None:
     """Show the jobs: what each is doing, GPUs, batch size, progress, when it may end."""
-    rows = [row for row in _connect().list() if not active or row["finished_s"] is None]
+    from .show import MOST_ENDED, jobs_table, recent
+
+    client, now = _connect(), time.time()
+    going = client.jobs(phases=[phase for phase in Phase if not phase.is_terminal])
+    most = None if every or as_json else MOST_ENDED + 1
+    ended = [] if active else client.jobs(phases=[phase for phase in Phase if phase.is_terminal], most=most)
+    # A job may end between the two answers.
+    rows = sorted({row["id"]: row for row in (*going, *ended)}.values(), key=lambda row: row["submitted_s"])
     if as_json:
         _print(rows, True)
     else:
-        from .show import jobs_table, recent
-
-        now = time.time()
         some = rows if every else recent(rows, now)
-        _print(jobs_table(some, now, left_out=len(rows) - len(some)), False)
+        _print(jobs_table(some, now, more=len(some) < len(rows)), False)
 
 
 @app.command()

@@ -123,16 +123,16 @@ def recent(jobs: Sequence[JobRow], now: float) -> list[JobRow]:
 
 
 def jobs_table(
-    jobs: Sequence[JobRow], now: float | None = None, *, left_out: int = 0, bars: bool = False
+    jobs: Sequence[JobRow], now: float | None = None, *, more: bool = False, bars: bool = False
 ) -> RenderableType:
     """Return a table with one line per job; `-` stands where a job has nothing to show.
 
-    `left_out`: number of jobs that ended long ago.
+    `more`: whether there are jobs that ended earlier.
     `bars`: show progress bars, too.
     """
-    more = f"{left_out} job{'s' * (left_out > 1)} that ended earlier: `coadapt list --all`" if left_out else ""
+    hint = "jobs that ended earlier: `coadapt list --all`" if more else ""
     if not jobs:
-        return Text(more or "no jobs; `coadapt submit job.yaml` submits one")
+        return Text(hint or "no jobs; `coadapt submit job.yaml` submits one")
     now = time.time() if now is None else now
     table = Table(box=None, pad_edge=False, header_style="bold")
     names = ("JOB", "STATUS", "GPUS", "BATCH", "LR", *([""] if bars else []), "PROGRESS", "ETA", "METRICS", "AGE")
@@ -153,7 +153,7 @@ def jobs_table(
             duration(end - job["submitted_s"]),
             str(job["restarts"]),
         )
-    notes = [*waits(jobs), *([more] if more else [])]
+    notes = [*waits(jobs), *([hint] if hint else [])]
     return Group(table, Text("\n" + "\n".join(notes), "dim")) if notes else table
 
 

@@ -293,19 +293,23 @@ class Client:
         phases: Sequence[Phase] = (),
         owner: str | None = None,
         name: str | None = None,
+        ids: Sequence[str] = (),
         most: int | None = None,
     ) -> Sequence[JobRow]:
         """Return the newest jobs that fit, in order of submission.
 
         Args:
-            phases, owner: only those; by default of all.
+            phases, owner, ids: only those; by default of all.
             name: only jobs with that name or id.
             most: so many; None: all.
         """
+        if len(ids) > PAGE:
+            return [row for at in range(0, len(ids), PAGE) for row in self.jobs(ids=ids[at : at + PAGE])]
         rows, cursor = cast("list[JobRow]", []), None
         while most is None or len(rows) < most:
             limit = PAGE if most is None else min(PAGE, most - len(rows))
             told = {"phase": [one.value for one in phases] or None, "owner": owner, "name": name}
+            told["id"] = [*ids] or None
             page = self._api.get("/v1/jobs", limit=limit, cursor=cursor, **told)
             rows += page["items"]
             if (cursor := page["next"]) is None:
@@ -484,7 +488,8 @@ class Client:
         """
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         while True:
-            phases = {row["id"]: Phase(row["phase"]) for row in self.list()}
+            rows = self.list() if job_ids is None else self.jobs(ids=[*dict.fromkeys(job_ids)])
+            phases = {row["id"]: Phase(row["phase"]) for row in rows}
             chosen = list(phases) if job_ids is None else list(job_ids)
             for job_id in chosen:
                 if job_id not in phases:

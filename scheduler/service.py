@@ -121,15 +121,21 @@ class SchedulerService:
     # --- what users ask ---------------------------------------------------------------------------------
 
     def page(
-        self, before: int | None, most: int, phases: Sequence[str], owner: str | None, name: str | None
+        self,
+        before: int | None,
+        most: int,
+        phases: Sequence[str] = (),
+        owner: str | None = None,
+        name: str | None = None,
+        ids: Sequence[str] = (),
     ) -> tuple[Sequence[dict[str, Any]], int | None]:
         """Return rows of jobs with numbers below `before`, newest first, and the `before` of the next page.
 
         Args:
-            phases, owner, name: only those jobs; empty or None: all.
+            phases, owner, name, ids: only those jobs; empty or None: all.
         """
         nodes = self._nodes.snapshot
-        found = self._store.page(before, most + 1, tables.chosen(phases, owner, name))
+        found = self._store.page(before, most + 1, tables.chosen(phases, owner, name, ids))
         shown_jobs, cluster = found[:most], _cluster(nodes)
         rows = [
             dict(presenters.job_row(job, self._waits(job, nodes), cluster, nodes.asleep)) for job in shown_jobs

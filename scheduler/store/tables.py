@@ -83,11 +83,15 @@ def write_measurements(connection: Connection, rows: Sequence[tuple[str, str, st
     upsert(connection, measurements, ("job_id", "gpu_type"), named)
 
 
-def chosen(phases: Sequence[str], owner: str | None, name: str | None) -> ColumnElement[bool] | None:
-    """Return the condition that fits jobs of some phases, of a user or of a name; empty or None: of all."""
+def chosen(
+    phases: Sequence[str], owner: str | None, name: str | None, ids: Sequence[str] = ()
+) -> ColumnElement[bool] | None:
+    """Return the condition that fits jobs of some phases, a user, a name or some ids; empty or None: of all."""
     conditions = list[ColumnElement[bool]]()
     if phases:
         conditions.append(jobs.c.phase.in_(phases))
+    if ids:
+        conditions.append(jobs.c.id.in_(ids))
     if owner is not None:
         conditions.append(jobs.c.owner == owner)
     if name is not None:
