@@ -7,10 +7,12 @@ from enum import StrEnum
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
+from ..core.identity import Role
 from ..core.schemas import ClusterView, MachineRow
-from .context import answer, ask
+from .context import answer, ask, context, who
 
 router = APIRouter(prefix="/v1")
+OTHERS = "others"  # instead of the names of their jobs
 
 
 class Verb(StrEnum):
@@ -25,8 +27,24 @@ class Verb(StrEnum):
 
 @router.get("/cluster", responses={200: {"model": ClusterView}})
 async def cluster(request: Request) -> Response:
-    """Return every usable node with what runs on it."""
-    return answer(await ask(request, "cluster"))
+    """Return every usable node with what runs on it. A user sees no names of others' jobs."""
+    view = await ask(request, "cluster")
+    if who(request).role is Role.USER:
+        for node in view["nodes"]:
+            node["jobs"] = await _own(request, node["jobs"])
+            for device in node["devices"]:
+                device["tenants"] = await _own(request, device["tenants"])
+    return answer(view)
+
+
+async def _own(request: Request, by_job: dict[str, float]) -> dict[str, float]:
+    """Return amounts by job, with those of others' jobs as one sum."""
+    shared, asker = context(request), who(request)
+    found: dict[str, float] = {}
+    for job_id, amount in by_job.items():
+        name = job_id if await shared.owner(job_id) == asker.user else OTHERS
+        found[name] = found.get(name, 0) + amount
+    return found
 
 
 @router.get("/machines", responses={200: {"model": list[MachineRow]}})

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 from coadapt.api.access import RULES
+from coadapt.core.slot import Slot
 
 from tests.support.api import SPEC, Api
 
@@ -107,3 +110,17 @@ def test_whose_a_job_is_does_not_depend_on_what_its_sender_says(api: Api) -> Non
     assert api.service.owner(job_id) == "bob"
     told = api.ask("POST", "/v1/jobs", "bob", json={**body, "owner": "ann"}, headers=headers)
     assert (told.status_code, told.json()["detail"]) == (422, "owner: unknown field")
+
+
+def test_a_user_sees_how_full_nodes_are_and_no_names_of_others_jobs(tmp_path: Path) -> None:
+    api = Api(tmp_path)
+    mine, theirs = api.job("bob", "mine"), api.job("ann", "theirs")
+    for job_id in (mine, theirs):
+        job = api.world.store.get(job_id)
+        slot = Slot("t4-000", "lease-t4-000", (int(job_id == theirs),), "t4")
+        api.world.store.save(replace(job, held=(slot,), target=(slot,)))
+    (node,) = api.ask("GET", "/v1/cluster", "bob").json()["nodes"]
+    assert node["jobs"] == {mine: 1, "others": 1}
+    assert [device["tenants"] for device in node["devices"][:2]] == [{mine: 1.0}, {"others": 1.0}]
+    assert set(api.ask("GET", "/v1/cluster", "vic").json()["nodes"][0]["jobs"]) == {mine, theirs}
+    api.world.store.close()
