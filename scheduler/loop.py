@@ -21,6 +21,8 @@ log = logging.getLogger(__name__)
 MOST_TICK_S = 60.0  # after so long in one tick the process ends itself, and Ray starts it anew
 LOOK_S = 5.0  # between two looks at the age of the tick
 PROBE_S = 1.0  # between two tries whether the store writes again
+PROBED = "probed_s"  # the fact of the store that is written to try it
+TOLD_EVERY_S = 60.0  # at least between two events that tell of a store that did not write
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,7 @@ class Loop:
         self._stopping = threading.Event()
         self._tick_s: float | None = None  # monotonic; None before the first tick
         self._trouble = ""
+        self._told_s: float | None = None  # when it was last told that the store did not write
         self._threads = [
             threading.Thread(target=self._run, name="rounds", daemon=True),
             threading.Thread(target=self._look, name="watchdog", daemon=True),
@@ -122,12 +125,21 @@ class Loop:
                 self._trouble = ""
 
     def _heals(self) -> bool:
-        """Try whether the store writes again. Return whether it does, and log how long it did not."""
+        """Try whether the store writes again. Return whether it does, and log now and then how long it did not.
+
+        A disk that is nearly full may take small writes and no others, so that this comes again and again.
+        """
         if (before := self._watch.degraded) is None:
             return True
-        now, for_s = self._clock.steady_s(), self._clock.monotonic_s() - before.began_s
-        text = f"nothing could be stored for {for_s:.0f} s: {before.reason}"
-        return self.guard(lambda: self._store.log(Event(EventKind.DEGRADED, now, None, {"text": text})))
+        if not self.guard(lambda: self._store.write_fact(PROBED, str(self._clock.steady_s()))):
+            return False
+        now_s = self._clock.monotonic_s()
+        if self._told_s is not None and now_s - self._told_s < TOLD_EVERY_S:
+            return True
+        self._told_s = now_s
+        text = f"nothing could be stored for {now_s - before.began_s:.0f} s: {before.reason}"
+        event = Event(EventKind.DEGRADED, self._clock.steady_s(), None, {"text": text})
+        return self.guard(lambda: self._store.log(event))
 
     def _tell(self, error: Exception) -> None:
         """Log an error once, however often it comes again."""
