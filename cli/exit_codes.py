@@ -34,7 +34,15 @@ def code_of(error: BaseException) -> Exit | None:
     from ..client.cluster_record import LocalClusterError
     from ..client.jobfile import JobFileError
     from ..core.emulated_nodes import EmulationError
-    from ..core.errors import FunctionError, JobStateError, OutputError, PackageError, PowerError, StateError
+    from ..core.errors import (
+        FunctionError,
+        JobStateError,
+        OutputError,
+        PackageError,
+        PowerError,
+        StateError,
+        StoreError,
+    )
     from ..deploy.start_service import SettingsError
 
     kinds: list[tuple[tuple[type[BaseException], ...], Exit]] = [
@@ -43,6 +51,6 @@ def code_of(error: BaseException) -> Exit | None:
         ((JobNotFound, UnknownJobError), Exit.NOT_FOUND),
         ((StateError,), Exit.JOB_FAILED),
         ((AmbiguousJob, EmulationError, JobFileError, OutputError, PackageError, SettingsError), Exit.USAGE),
-        ((FunctionError, JobStateError, PowerError, RequestError), Exit.USAGE),
+        ((FunctionError, JobStateError, PowerError, RequestError, StoreError), Exit.USAGE),
     ]
     return next((code for kind, code in kinds if isinstance(error, kind)), None)

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..core.phase import Phase
-from ..core.refused_values import refused
+from ..core.refused_values import refused, why_refused
 from . import access
+from . import store as store_verbs
 from .exit_codes import AmbiguousJob, Exit, Interrupted, JobNotFound, code_of
 
 if TYPE_CHECKING:
@@ -173,6 +174,9 @@ def up(
     power: Annotated[
         Path | None, typer.Option(metavar="FILE.yaml", help="How machines are powered off and on.")
     ] = None,
+    store: Annotated[
+        str | None, typer.Option(metavar="URL", help="A PostgreSQL database for jobs; else a SQLite file.")
+    ] = None,
 ) -> None:
     """Start the scheduler: on a cluster emulated on this machine, or on a Ray cluster that runs."""
     from pydantic import ValidationError
@@ -191,6 +195,7 @@ def up(
     chosen: dict[str, Any] = {"policy": policy, "policy_options": options}
     chosen |= {"round_interval_s": round_interval, "time_scale": time_scale}
     chosen |= {"checkpoint_root": checkpoints} if checkpoints is not None else {}
+    chosen |= {"store_url": store} if store is not None else {}
     try:
         chosen["services"] = services_of(service or (), service_option or ())
     except ValueError as error:
@@ -201,7 +206,7 @@ def up(
         settings = Settings(**chosen)
     except ValidationError as error:
         first = error.errors()[0]
-        raise typer.BadParameter(by_option(f"{first['loc'][0]}: {refused(first)}")) from None
+        raise typer.BadParameter(by_option(f"{first['loc'][0]}: {why_refused(first)}")) from None
     try:
         make_policy(policy, **options)
         if emulate is not None:
@@ -1060,6 +1065,8 @@ def schema(
     else:
         sys.stdout.write(of.schema_text())
 
+
+store_verbs.register(app)
 
 if __name__ == "__main__":
     main()

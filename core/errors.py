@@ -31,3 +31,7 @@ class KeyReusedError(ValueError):
 
 class IdentityError(ValueError):
     """A user or a token is not what it should be; one sentence for a person."""
+
+
+class StoreError(RuntimeError):
+    """A job store cannot be used: a wrong version, held by another service, or no store."""

@@ -20,6 +20,12 @@ def refused(item: Mapping[str, Any]) -> str:
     return f"{shown(item['input'])} is not {accepted(item)}"
 
 
+def why_refused(item: Mapping[str, Any]) -> str:
+    """Return what is wrong with a value, also where a rule of our own says it. `item`: as above."""
+    error = item.get("ctx", {}).get("error")
+    return str(error) if item["type"] == "value_error" and error is not None else refused(item)
+
+
 def accepted(item: Mapping[str, Any]) -> str:
     """Return what would have been accepted, as a noun."""
     kind, ctx = str(item["type"]), item.get("ctx", {})

@@ -282,3 +282,11 @@ class TimelineRow(TypedDict):
     gpus: int
     batch_size: int | None
     lr: _Number | None
+
+
+class BackupView(TypedDict):
+    """A backup of the job store that was written."""
+
+    path: str  # on the machine of the service, or where it was asked for
+    bytes: int
+    jobs: int

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,6 +11,8 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 from .api_settings import ApiSettings
 from .home import default_home
 from .power_settings import PowerSettings
+
+EXAMPLE_URL = "postgresql+psycopg://coadapt@db.example.com/coadapt"
 
 
 class Settings(BaseModel):
@@ -29,6 +32,12 @@ class Settings(BaseModel):
     debounce_s: float = Field(default=0.5, ge=0)
     state_dir: str = Field(default_factory=default_home)
     checkpoint_root: str | None = None
+    # Where jobs are stored: a URL of PostgreSQL; None: a SQLite file in `state_dir`.
+    store_url: str | None = None
+
+    # Backups of the store that the service writes by itself; 0: none.
+    backup_hours: float = Field(default=24.0, ge=0)
+    backups_kept: int = Field(default=7, ge=1)
 
     # Profile runs hold at most this share of a GPU type's GPUs (one run is always allowed).
     profile_share: float = Field(default=0.5, gt=0, le=1)
@@ -67,9 +76,35 @@ class Settings(BaseModel):
             raise ValueError("state_dir is empty; give the path of a folder")
         return str(Path(path).expanduser().absolute())
 
+    @field_validator("store_url")
+    @classmethod
+    def _without_password(cls, url: str | None) -> str | None:
+        if url is None or not url.strip():
+            return None
+        if not url.startswith(("postgresql+psycopg://", "postgresql://")):
+            raise ValueError(f"{url.split('://')[0]} is no store; give a URL such as {EXAMPLE_URL}")
+        if re.match(r"[^:]+://[^/@]*:[^/@]+@", url):
+            raise ValueError("it has a password, which all users would see; put it into ~/.pgpass")
+        return url.replace("postgresql://", "postgresql+psycopg://", 1)
+
     @property
     def store_path(self) -> Path:
         return Path(self.state_dir) / "jobs.sqlite"
+
+    @property
+    def store(self) -> Path | str:
+        """Return where jobs are stored, a path or a URL."""
+        return self.store_url or self.store_path
+
+    @property
+    def backup_dir(self) -> Path:
+        """Return where backups of the store lie."""
+        return Path(self.state_dir) / "backups"
+
+    @property
+    def package_dir(self) -> Path:
+        """Return where packages of working directories lie."""
+        return Path(self.state_dir) / "packages"
 
     @property
     def learned_dir(self) -> Path:

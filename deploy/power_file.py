@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from ..core import safe_yaml
 from ..core.power_settings import VERBS, PowerSettings
-from ..core.refused_values import refused
+from ..core.refused_values import why_refused
 
 _FORM = re.compile(r"int$|float$|constrained-|dict\[")  # which form of a value an error is about
 _TEXT_FIELDS = VERBS  # words of commands are texts, also those that look like numbers
@@ -54,5 +54,4 @@ def _sentence(error: ValidationError) -> str:
         return f"{field}: unknown field; known: {', '.join(PowerSettings.model_fields)}"
     if first["type"] == "missing":
         return f"{field}: missing; one of command, autoscaler, emulated"
-    told = str(first["ctx"]["error"]) if first["type"] == "value_error" else refused(first)
-    return f"{field}: {told}" if field else told
+    return f"{field}: {why_refused(first)}" if field else why_refused(first)

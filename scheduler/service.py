@@ -20,7 +20,7 @@ from typing import Any
 from ..core.cluster import Cluster
 from ..core.decisions import WaitReason
 from ..core.job import JobSpec
-from ..core.output_tree import Name, Output
+from ..core.output_tree import PART_BYTES, Name, Output
 from ..core.schemas import HealthView
 from ..core.settings import Settings
 from ..core.slot import Slot
@@ -32,6 +32,7 @@ from ..policies.catalogue import make_policy
 from ..policies.per_pool import PerPool
 from ..policies.warm_up import COMPILING
 from . import job_logs, log_places, presenters
+from .backups import Backups
 from .clock import SystemClock
 from .cycle import SchedulingCycle
 from .degraded import StoreWatch
@@ -39,6 +40,7 @@ from .executor_homes import home_of
 from .executors import Executors
 from .folders import FolderHook
 from .forks import Forks, check_resumed, origin_of, would_fork
+from .housekeeping import Housekeeping
 from .identities import Identities
 from .jobs.record import ChangedFile, JobRecord
 from .kernels import load_kernels
@@ -75,7 +77,7 @@ class SchedulerService:
         self._watch = StoreWatch(SystemClock())
         self._store = self._open_store(settings)
         self._clock = self._watch.clock = SystemClock(self._store.read_fact(CLOCK))
-        self._packages = PackageStore(Path(settings.state_dir) / "packages")
+        self._packages = PackageStore(settings.package_dir)
         self._clock_saved_s = -math.inf
         self._wake = threading.Event()
         self._warm = threading.Event()
@@ -105,6 +107,9 @@ class SchedulerService:
         self._identities = Identities(self._store, self._clock)
         self._forks = Forks(self._store, self._cycle.do, settings, ThreadPoolExecutor(1, "forks"))
         self._view.start()
+        self._backups = Backups(self._store, settings, self._clock)
+        self._housekeeping = Housekeeping([self._backups])
+        self._housekeeping.start()
         begin = (self._folders.clean_rest, self._forks.begin_rest, self._reattach, self._warm_up)
         self._loop = Loop(self._store, self._watch, self._clock, begin, self._step, self._cycle.idle_s, self._wake)
         self._loop.start()
@@ -113,8 +118,11 @@ class SchedulerService:
         """Open the store, however long it cannot be written, as on a full disk. Raises: StoreError."""
         while True:
             try:
-                return Store(settings.store_path, self._watch.wrote)
-            except StoreFailure as error:
+                store = Store(settings.store, self._watch.wrote, settings.backup_dir)
+                # For verbs that look after a store while no service runs.
+                Path(settings.state_dir, "store_url").write_text(settings.store_url or "")
+                return store
+            except (StoreFailure, OSError) as error:
                 log.error("%s; it is tried again", error)
                 time.sleep(REATTACH_S)  # nobody tells when there is room on a disk
 
@@ -400,7 +408,17 @@ class SchedulerService:
         return dict(self._health())
 
     def _health(self) -> HealthView:
-        return presenters.health_view(self._loop.health(), self._watch.notes(), self._cycle.round_age_s())
+        notes = [*self._watch.notes(), *self._housekeeping.notes()]
+        return presenters.health_view(self._loop.health(), notes, self._cycle.round_age_s())
+
+    def backup(self) -> dict[str, Any]:
+        """Write a backup of the store, and return its `path`, `bytes` and `jobs`. Raises: StoreError."""
+        written = self._backups.write()
+        return {"path": str(written.path), "bytes": written.bytes, "jobs": written.jobs}
+
+    def backup_part(self, name: str, offset: int) -> bytes:
+        """Return up to `PART_BYTES` of a backup from an offset on. Raises: StoreError where there is none."""
+        return self._backups.part(name, offset, PART_BYTES)
 
     def compiling(self) -> bool:
         """Return whether the first round waits only for its kernels, which are compiled once per install."""
@@ -439,6 +457,7 @@ class SchedulerService:
     def shutdown(self, grace_s: float = 30.0) -> None:
         """Checkpoint and stop every job, then give the nodes back. The jobs go on at the next start."""
         self._loop.stop()
+        self._housekeeping.stop()
         self._cycle.stop_all()
         deadline_s = self._clock.monotonic_s() + grace_s
         # Only a group that trains has something to save. Profile runs and starting workers just end.

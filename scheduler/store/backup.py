@@ -7,14 +7,17 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from contextlib import closing
+from collections.abc import Mapping
+from contextlib import closing, suppress
 from pathlib import Path
 
 from sqlalchemy import Connection, MetaData, Table, delete, func, insert, inspect, select
 
 from . import migrating
-from .database import SNAPSHOTS, Database, make_engine, shown, sqlite_url
+from .database import SNAPSHOTS, Database, make_engine, reading_engine, shown, sqlite_url
 from .failures import StoreError
+from .schema import meta
+from .tables import upsert
 
 _ROWS = 500  # that are copied at a time
 
@@ -30,7 +33,7 @@ def write(database: Database, path: Path) -> Path:
         partial.unlink(missing_ok=True)
         os.close(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
         if database.is_sqlite:
-            _copy_file(Path(shown(database.url)), partial)
+            copy_file(Path(shown(database.url)), partial)
         else:
             copy(database.url, sqlite_url(partial))
         if found := check(partial):
@@ -39,12 +42,13 @@ def write(database: Database, path: Path) -> Path:
             os.fsync(file.fileno())
         os.replace(partial, path)
     except (OSError, sqlite3.Error) as error:
-        partial.unlink(missing_ok=True)
+        with suppress(OSError):
+            partial.unlink(missing_ok=True)
         raise StoreError(f"{path}: the backup cannot be written: {error}") from error
     return path
 
 
-def _copy_file(source: Path, target: Path) -> None:
+def copy_file(source: Path, target: Path) -> None:
     """Copy a SQLite store with what stands in its log of writes, while others use it."""
     with (
         closing(sqlite3.connect(f"file:{source}?mode=ro", uri=True)) as store,
@@ -68,27 +72,41 @@ def check(path: Path) -> list[str]:
         return [str(error)]
 
 
-def copy(source: str, target: str) -> dict[str, int]:
-    """Copy all rows of a store into another database, which must be empty. Return the rows of each table.
+def copy(
+    source: str, target: str, *, replace: bool = False, facts: Mapping[str, str] | None = None
+) -> dict[str, int]:
+    """Copy all rows of a store into another database, in one transaction. Return the rows of each table.
 
     All that was committed by one moment is copied. Raises: StoreError.
+
+    Args:
+        replace: whether to drop the tables of a store that is there; else the database must be empty.
+        facts: rows of `meta` to write with them.
     """
-    reading, writing = make_engine(source), make_engine(target)
+    reading, writing = reading_engine(source), make_engine(target)
     try:
         with reading.connect() as read, writing.connect() as write:
-            if inspect(write).get_table_names():
+            if inspect(write).get_table_names() and not replace:
                 raise StoreError(f"{shown(target)}: it has tables already; give an empty database")
             read.exec_driver_sql(SNAPSHOTS[reading.dialect.name])
             write.exec_driver_sql("begin")
+            _drop(write)
             version = read.exec_driver_sql("select version_num from alembic_version").scalar()
             migrating.migrate(write, None, str(version))
             counts = {table.name: _copied(read, write, table) for table in _tables(read)}
+            upsert(write, meta, ("key",), [{"key": key, "value": value} for key, value in (facts or {}).items()])
             write.exec_driver_sql("commit")
             read.exec_driver_sql("rollback")
             return counts
     finally:
         reading.dispose()
         writing.dispose()
+
+
+def _drop(connection: Connection) -> None:
+    found = MetaData()
+    found.reflect(connection)
+    found.drop_all(connection)
 
 
 def _tables(connection: Connection) -> list[Table]:

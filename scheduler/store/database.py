@@ -5,14 +5,16 @@ All writes of one decision are made in one short transaction. It first checks th
 
 from __future__ import annotations
 
+import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
-from sqlalchemy import Connection, Engine, create_engine, event, make_url, select
+from sqlalchemy import Connection, Engine, NullPool, create_engine, event, make_url, select
 from sqlalchemy.exc import SQLAlchemyError
 
 from .failures import LostStore, StoreError, StoreFailure, in_words
@@ -147,6 +149,19 @@ def make_engine(url: str) -> Engine:
         return create_engine(parsed, isolation_level="AUTOCOMMIT", pool_size=READERS, pool_pre_ping=True)
     except (SQLAlchemyError, ImportError) as error:
         raise StoreError(f"store: {shown(url)} cannot be used: {error}") from None
+
+
+def reading_engine(url: str) -> Engine:
+    """Return an engine that changes nothing of a store, not even of a damaged file. Raises: as `make_engine`."""
+    if not url.startswith("sqlite"):
+        return make_engine(url)
+    path = quote(str(Path(shown(url)).absolute()))
+    return create_engine(
+        "sqlite://",
+        creator=lambda: sqlite3.connect(f"file:{path}?mode=ro", uri=True, check_same_thread=False),
+        isolation_level="AUTOCOMMIT",
+        poolclass=NullPool,
+    )
 
 
 def _set_up_sqlite(connection: Any, record: object) -> None:

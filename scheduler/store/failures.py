@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
+from ...core.errors import StoreError
 
-class StoreError(RuntimeError):
-    """The store cannot be used: a wrong version, held by another service, or no store."""
+__all__ = ["LostStore", "StoreError", "StoreFailure", "in_words"]
 
 
 class StoreFailure(StoreError):

@@ -42,8 +42,11 @@ def url_of(where: Path | str) -> str:
     return where if isinstance(where, str) and "://" in where else sqlite_url(where)
 
 
-def open_store(where: Path | str) -> Opened:
+def open_store(where: Path | str, backups: Path | None = None) -> Opened:
     """Open a store for writing.
+
+    Args:
+        backups: the folder of backups before migrations; by default the one beside a SQLite file.
 
     Raises: StoreError, in one sentence, where that cannot be.
     """
@@ -59,7 +62,7 @@ def open_store(where: Path | str) -> Opened:
         raise
     opened = Opened(database, lock)
     try:
-        bring_to_version(database, None if path is None else path.parent / "backups")
+        bring_to_version(database, backups_of(path, backups))
         _begin_epoch(database)
     except SQLAlchemyError as error:
         opened.close()
@@ -73,19 +76,29 @@ def open_store(where: Path | str) -> Opened:
     return opened
 
 
+def backups_of(path: Path | None, backups: Path | None = None) -> Path | None:
+    """Return the folder of a store's backups; None for a database of a server where none is given."""
+    return backups or (None if path is None else path.parent / "backups")
+
+
 def _prepare(path: Path) -> None:
     """Make the folder, and let nobody else read the file. Raises: StoreError on a network file system."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    check_local(path)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch(mode=0o600, exist_ok=True)
+        os.chmod(path, 0o600)
+    except OSError as error:
+        raise StoreError(f"{path}: the store cannot be written: {error.strerror}") from None
+
+
+def check_local(path: Path) -> None:
+    """Raise StoreError for a path on a network file system."""
     if (kind := network_file_system(path)) is not None:
         raise StoreError(
             f"{path}: the store is on a network file system ({kind}), where SQLite loses data; "
             "give a folder on a local disk, or a PostgreSQL URL as `store_url`"
         )
-    try:
-        path.touch(mode=0o600, exist_ok=True)
-        os.chmod(path, 0o600)
-    except OSError as error:
-        raise StoreError(f"{path}: the store cannot be written: {error.strerror}") from None
 
 
 def network_file_system(path: Path) -> str | None:
@@ -118,7 +131,7 @@ def bring_to_version(database: Database, backups: Path | None, wanted: str = VER
     """Make tables, or migrate those that are there; a verified backup is written before.
 
     Args:
-        backups: the folder for it; None: none is written, as a PostgreSQL database has a keeper of its own.
+        backups: the folder for it; None: none is written.
 
     Raises: StoreError for a later version, or where the backup cannot be written.
     """
@@ -129,6 +142,8 @@ def bring_to_version(database: Database, backups: Path | None, wanted: str = VER
     if found is None:
         database.write(_create)
         return
+    if not migrating.knows(wanted):
+        raise StoreError(f"--to: {wanted} is no version of the store; there are {', '.join(migrating.versions())}")
     if not migrating.knows(found):
         raise StoreError(
             f"{shown(database.url)}: store version {found}, and this program writes version {VERSION}; "

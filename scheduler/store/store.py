@@ -22,7 +22,7 @@ from ..jobs.held_time import HeldTime
 from ..jobs.lifecycle import check
 from ..jobs.record import JobRecord, Origin
 from ..jobs.unnamed_devices import with_names
-from . import ended, events, intervals, known, opening, tables
+from . import ended, events, intervals, known, numbers, opening, tables
 from .database import Database
 from .events import Event
 from .failures import StoreFailure
@@ -44,15 +44,21 @@ class Store:
     Args:
         where: the path of a SQLite file, or a URL of SQLAlchemy.
         wrote: called after each transaction with what failed, or None, and with the seconds that it took.
+        backups: the folder of backups before migrations; by default the one beside a SQLite file.
 
     Raises: StoreError if it cannot be opened, is of a later version or held by another service.
     """
 
-    def __init__(self, where: Path | str, wrote: Wrote = lambda error, seconds: None) -> None:
+    def __init__(
+        self,
+        where: Path | str,
+        wrote: Wrote = lambda error, seconds: None,
+        backups: Path | None = None,
+    ) -> None:
         self._wrote = wrote
         self._lock = threading.RLock()
         self._levels, self._thread, self._closed = Levels(), 0, False
-        self._opened = opening.open_store(where)
+        self._opened = opening.open_store(where, backups)
         self._db: Database = self._opened.database
         self.machine_rows = TextRows(self, machines)
         self._unretired: dict[str, JobRecord] = {}
@@ -83,9 +89,10 @@ class Store:
         def last(column: ColumnElement[int]) -> int:
             return connection.scalar(select(func.coalesce(func.max(column), 0))) or 0
 
-        self._last_job = last(jobs.c.number)
-        self._last_event = last(event_table.c.id)
-        self._last_interval = last(interval_table.c.id)
+        given = numbers.read(connection)  # before a backup was brought back
+        self._last_job = max(last(jobs.c.number), given.job)
+        self._last_event = max(last(event_table.c.id), given.event)
+        self._last_interval = max(last(interval_table.c.id), given.interval)
         for found in tables.read_jobs(connection, ~jobs.c.retired):
             self._unretired[found.job.id] = self._note(found)
         for job in with_names(self._unretired.values()):

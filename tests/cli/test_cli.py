@@ -33,6 +33,7 @@ from tests.support.listed import Listed
 ROOT = Path(__file__).resolve().parents[2]
 COMMANDS = ["up", "submit", "list", "describe", "logs", "cancel", "cluster", "explain", "outputs"]
 COMMANDS += ["down", "schema", "check", "pause", "resume", "requeue", "fork", "run"]
+COMMANDS += ["backup", "restore", "doctor", "migrate"]
 
 
 @pytest.fixture(autouse=True)
