@@ -1,4 +1,4 @@
-"""`coadapt backup`, `restore`, `doctor` and `migrate`: care of the job store."""
+"""`coadapt backup`, `restore`, `doctor`, `migrate` and `prune`: care of the job store."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MOST_SHOWN = 10  # findings of a kind
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
-    for command in (backup, restore, doctor, migrate):
+    for command in (backup, restore, doctor, migrate, prune):
         app.command()(command)
 
 
@@ -130,6 +130,25 @@ def migrate(
         print(f"{where} is of version {to} already")
     else:
         print(f"{where} is of version {to} now; before it was {before}, and a backup of that is in {backups}")
+
+
+def prune(
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would go.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Remove now what the settings of retention do not keep; the scheduler does so every hour by itself."""
+    from ..client.client import connect
+
+    rows = connect().prune(dry_run=dry_run)
+    if as_json:
+        _print_json(rows)
+        return
+    for row in rows:
+        print(f"{row['count']:>9,} {row['kind']}, about {size(row['bytes'])}")
+    if not rows:
+        print("nothing is too old or too much")
+    elif dry_run:
+        print(f"`coadapt prune` would remove about {size(sum(row['bytes'] for row in rows))}")
 
 
 def size(count: float) -> str:

@@ -8,7 +8,18 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from ..core.schemas import ClusterView, ExplainView, JobDetails, JobRow, MachineRow, SubmitView, TimelineRow
+from ..core.schemas import (
+    BackupView,
+    ClusterView,
+    ExplainView,
+    JobDetails,
+    JobRow,
+    MachineRow,
+    MetricsView,
+    PrunedRow,
+    SubmitView,
+    TimelineRow,
+)
 
 SCHEMA_PATH = Path(__file__).with_name("answers_schema.json")
 ANSWERS: dict[str, Any] = {
@@ -18,6 +29,9 @@ ANSWERS: dict[str, Any] = {
     "node list": list[MachineRow],
     "explain": ExplainView,
     "timeline": list[TimelineRow],
+    "metrics": MetricsView,
+    "prune": list[PrunedRow],
+    "backup": BackupView,
     "submit --check": list[SubmitView],  # of `Client.check`: one of them
     "fork --check": SubmitView,
 }

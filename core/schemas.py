@@ -290,3 +290,27 @@ class BackupView(TypedDict):
     path: str  # on the machine of the service, or where it was asked for
     bytes: int
     jobs: int
+
+
+class MetricPoint(TypedDict):
+    """A metric when it was measured; null stands for a value that was not finite, and for what is not known."""
+
+    at_s: float
+    value: float | None
+    epoch: int | None  # from 1
+    samples: int | None  # processed by then
+
+
+class MetricsView(TypedDict):
+    """The history of a job's metrics: at most 1,000 points of each, oldest first."""
+
+    id: str
+    metrics: dict[str, list[MetricPoint]]
+
+
+class PrunedRow(TypedDict):
+    """What retention removes of one kind."""
+
+    kind: str
+    count: int
+    bytes: int  # about

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 from .api_settings import ApiSettings
 from .home import default_home
 from .power_settings import PowerSettings
+from .retention_settings import RetentionSettings
 
 EXAMPLE_URL = "postgresql+psycopg://coadapt@db.example.com/coadapt"
 
@@ -38,6 +39,8 @@ class Settings(BaseModel):
     # Backups of the store that the service writes by itself; 0: none.
     backup_hours: float = Field(default=24.0, ge=0)
     backups_kept: int = Field(default=7, ge=1)
+    # How long what is over is kept, and how much of it.
+    retention: RetentionSettings = RetentionSettings()
 
     # Profile runs hold at most this share of a GPU type's GPUs (one run is always allowed).
     profile_share: float = Field(default=0.5, gt=0, le=1)

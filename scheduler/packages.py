@@ -30,7 +30,14 @@ class PackageStore:
         beside.replace(path)
 
     def has(self, name: str) -> bool:
-        return self._path(name).exists()
+        """Return whether a package is there. One that was asked for is not removed for some days."""
+        try:
+            os.utime(self._path(name))
+        except FileNotFoundError:
+            return False
+        except OSError:  # of a disk that cannot be written
+            return self._path(name).exists()
+        return True
 
     def find(self, name: str) -> Path:
         """Return the path of a package. Raises: PackageError if it was never put."""

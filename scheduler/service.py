@@ -47,15 +47,18 @@ from .kernels import load_kernels
 from .log_retention import LogRetention
 from .loop import Loop
 from .machines import Machines
+from .metrics_hook import MetricsHook
 from .nodes import NodesSnapshot, NodeView
 from .outputs import Outputs
 from .packages import PackageStore
 from .powering import Powering
+from .pruning import Pruning
 from .recording import trace_lines
 from .rest import may_have_executor
 from .shown_moments import shown
 from .store import tables
 from .store.failures import StoreFailure
+from .store.metrics import MetricsHistory
 from .store.store import Store
 from .verbs import VERBS, resume_changed
 
@@ -92,6 +95,7 @@ class SchedulerService:
             settings, self._packages, self._gpu_types, self._executor_lost, self._home_of, self._newest
         )
         self._folders = FolderHook(self._store, self._machines, settings, self._clock)
+        self._history = MetricsHistory(self._store)
         self._cycle = SchedulingCycle(
             self._store,
             self._policy,
@@ -99,7 +103,11 @@ class SchedulerService:
             self._executors,
             self._clock,
             settings,
-            hooks=[self._folders, LogRetention(self._store, settings, self._clock)],
+            hooks=[
+                self._folders,
+                LogRetention(self._store, settings, self._clock),
+                MetricsHook(self._history),
+            ],
             advised=self._power.take,
             woken=self._wake.set,
             watch=self._watch,
@@ -108,7 +116,8 @@ class SchedulerService:
         self._forks = Forks(self._store, self._cycle.do, settings, ThreadPoolExecutor(1, "forks"))
         self._view.start()
         self._backups = Backups(self._store, settings, self._clock)
-        self._housekeeping = Housekeeping([self._backups])
+        self._pruning = Pruning(self._store, settings, self._clock, self._cycle.lock)
+        self._housekeeping = Housekeeping([self._backups, self._pruning])
         self._housekeeping.start()
         begin = (self._folders.clean_rest, self._forks.begin_rest, self._reattach, self._warm_up)
         self._loop = Loop(self._store, self._watch, self._clock, begin, self._step, self._cycle.idle_s, self._wake)
@@ -420,6 +429,16 @@ class SchedulerService:
         """Return up to `PART_BYTES` of a backup from an offset on. Raises: StoreError where there is none."""
         return self._backups.part(name, offset, PART_BYTES)
 
+    def prune(self, *, dry_run: bool = False) -> Sequence[dict[str, Any]]:
+        """Remove what retention does not keep, or only say what that is: `core.schemas.PrunedRow`s."""
+        return [asdict(one) for one in self._pruning.prune(dry_run=dry_run)]
+
+    def metrics(self, job_id: str) -> dict[str, Any]:
+        """Return `core.schemas.MetricsView`. Raises: KeyError."""
+        found = self._history.read(self._store.get(job_id).id)
+        rows = {name: [asdict(point) for point in points] for name, points in found.items()}
+        return {"id": job_id, "metrics": self._shown(rows)}
+
     def compiling(self) -> bool:
         """Return whether the first round waits only for its kernels, which are compiled once per install."""
         return self._compiling and self._nodes.snapshot.ready and not self._warm.is_set()
@@ -458,6 +477,7 @@ class SchedulerService:
         """Checkpoint and stop every job, then give the nodes back. The jobs go on at the next start."""
         self._loop.stop()
         self._housekeeping.stop()
+        self._pruning.stop()
         self._cycle.stop_all()
         deadline_s = self._clock.monotonic_s() + grace_s
         # Only a group that trains has something to save. Profile runs and starting workers just end.

@@ -104,6 +104,20 @@ measurements = Table(
     PrimaryKeyConstraint("job_id", "gpu_type"),
 )
 
+# What scripts reported, thinned: `number` counts the reports of a metric, and a value that was not finite is null.
+metric_points = Table(
+    "metric_points",
+    metadata,
+    _key(),
+    Column("metric", Text, nullable=False),
+    Column("number", Integer, nullable=False),
+    Column("at_s", Double, nullable=False),
+    Column("epoch", Integer),
+    Column("samples", BigInteger),
+    Column("value", Double),
+    PrimaryKeyConstraint("job_id", "metric", "number"),
+)
+
 events = Table(
     "events",
     metadata,

@@ -45,3 +45,7 @@ class TextRows:
                 connection.execute(delete(self._table).where(self._table.c.name.in_(names)))
 
         self._store.write(change)
+
+
+def void(value: object) -> None:
+    """Return nothing, of a statement whose answer nobody needs."""

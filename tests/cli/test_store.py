@@ -116,7 +116,7 @@ def test_a_store_goes_to_an_earlier_version_and_back_each_after_a_backup(
         (["restore", "missing.sqlite"], "missing.sqlite: there is no such file; give a backup"),
         (["doctor", "missing.sqlite"], "missing.sqlite: there is no store"),
         (["doctor", "postgresql+psycopg://ann@127.0.0.1:1/x"], "127.0.0.1:1/x: the store cannot be read"),
-        (["migrate", "--to", "0099"], "--to: 0099 is no version of the store; there are 0001, 0002"),
+        (["migrate", "--to", "0099"], "--to: 0099 is no version of the store; there are 0001, 0002, 0003"),
         (["backup", "HOME/jobs.sqlite"], "jobs.sqlite: exists already; give another name"),
         (["backup", "HOME/jobs.sqlite/x"], "the backup cannot be written"),
         (["up", "--emulate", "1x t4:1", "--store", "mysql://x/y"], "--store: mysql is no store; give a URL"),
