@@ -40,6 +40,7 @@ def code_of(error: BaseException) -> Exit | None:
         OutputError,
         PackageError,
         PowerError,
+        SettingError,
         StateError,
         StoreError,
     )
@@ -51,6 +52,6 @@ def code_of(error: BaseException) -> Exit | None:
         ((JobNotFound, UnknownJobError), Exit.NOT_FOUND),
         ((StateError,), Exit.JOB_FAILED),
         ((AmbiguousJob, EmulationError, JobFileError, OutputError, PackageError, SettingsError), Exit.USAGE),
-        ((FunctionError, JobStateError, PowerError, RequestError, StoreError), Exit.USAGE),
+        ((FunctionError, JobStateError, PowerError, RequestError, SettingError, StoreError), Exit.USAGE),
     ]
     return next((code for kind, code in kinds if isinstance(error, kind)), None)

@@ -19,6 +19,7 @@ from ..core.phase import Phase
 from ..core.refused_values import refused, why_refused
 from . import access
 from . import metrics as metric_verbs
+from . import settings as settings_verbs
 from . import store as store_verbs
 from .exit_codes import AmbiguousJob, Exit, Interrupted, JobNotFound, code_of
 
@@ -1069,6 +1070,7 @@ def schema(
 
 store_verbs.register(app)
 metric_verbs.register(app, lambda: _connect(), _resolve, _print)
+settings_verbs.register(app, lambda: _connect(), _print)
 
 if __name__ == "__main__":
     main()

@@ -17,6 +17,7 @@ from ..core.schemas import (
     MachineRow,
     MetricsView,
     PrunedRow,
+    SettingRow,
     SubmitView,
     TimelineRow,
 )
@@ -32,6 +33,7 @@ ANSWERS: dict[str, Any] = {
     "metrics": MetricsView,
     "prune": list[PrunedRow],
     "backup": BackupView,
+    "settings": list[SettingRow],
     "submit --check": list[SubmitView],  # of `Client.check`: one of them
     "fork --check": SubmitView,
 }

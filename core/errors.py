@@ -35,3 +35,7 @@ class IdentityError(ValueError):
 
 class StoreError(RuntimeError):
     """A job store cannot be used: a wrong version, held by another service, or no store."""
+
+
+class SettingError(ValueError):
+    """A setting cannot be changed so, or not while the scheduler runs; one sentence for a person."""

@@ -35,6 +35,7 @@ class EventKind(Code):
     ERROR = "error", "something went wrong in a round; the others go on"
     QUARANTINE = "quarantine", "the job takes part in no round for now; it keeps what it has"
     DEGRADED = "degraded", "of the cluster: nothing could be stored for a while"
+    SETTINGS = "settings", "of the cluster: an operator changed settings"
     PRUNED = "pruned", "what was old or too much was removed"
     OTHER = "other", "a later version wrote it"
 

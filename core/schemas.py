@@ -314,3 +314,13 @@ class PrunedRow(TypedDict):
     kind: str
     count: int
     bytes: int  # about
+
+
+class SettingRow(TypedDict):
+    """One setting of the scheduler."""
+
+    name: str
+    value: Any
+    default: Any
+    changed: bool  # since it was typed, by `coadapt settings set`
+    fixed: str  # why it cannot change while the scheduler runs; "": it can

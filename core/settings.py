@@ -17,7 +17,7 @@ EXAMPLE_URL = "postgresql+psycopg://coadapt@db.example.com/coadapt"
 
 
 class Settings(BaseModel):
-    """Options of the scheduler service, fixed while it lives.
+    """Options of the scheduler service. `settings_change.py` says which of them may change while it runs.
 
     Seconds unless the name says otherwise. `state_dir` is a folder of the node that runs the service.
     It holds the job store, logs, packages and, without `checkpoint_root`, checkpoints. A cluster of several
@@ -71,6 +71,10 @@ class Settings(BaseModel):
     log_keep_days: float = Field(default=90.0, gt=0)
     log_keep_gib: float = Field(default=100.0, gt=0)
     max_package_mib: Annotated[int, Field(ge=1, le=500)] = 100
+
+    def take(self, other: Settings) -> None:
+        """Become like other settings. Whoever holds this object sees them from then on."""
+        self.__dict__.update(other.__dict__)
 
     @field_validator("state_dir")
     @classmethod

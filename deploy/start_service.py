@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import time
-from collections.abc import Callable, Mapping
+import uuid
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -15,13 +17,16 @@ from ..client.cluster_record import ClusterRecord
 from ..client.login import write_secret
 from ..client.user_name import user_name
 from ..core.api_settings import DEFAULT_PORT, ApiSettings
+from ..core.errors import StoreError
 from ..core.identity import Role
 from ..core.service_names import API_NAME, NAMESPACE, SERVICE_NAME
 from ..core.settings import Settings
+from ..core.settings_change import differing
 from ..executor.light_actor import light
 from .ray_connection import connected_ray
 
 ANSWER_S = 60.0
+_REFUSED = re.compile(r"StoreError: (.+)")  # how Ray tells what a service raised when it started
 
 
 class SettingsError(RuntimeError):
@@ -68,7 +73,7 @@ def start_service(
         }
         return ray.remote(light(kind)).options(**options).remote(*arguments)
 
-    service = begin(SchedulerService, SERVICE_NAME, 32, settings)
+    service = begin(SchedulerService, SERVICE_NAME, 32, settings, uuid.uuid4().hex)
     api = begin(ApiActor, API_NAME, 4, settings.api, port_of(settings.api))
 
     def ask(actor: Any, method: str, *arguments: object) -> Any:
@@ -77,14 +82,16 @@ def start_service(
         except ray.exceptions.RayTaskError as error:
             raise error.cause if isinstance(error.cause, Exception) else error from None
         except ray.exceptions.RayActorError as error:
+            if (refused := _REFUSED.search(str(error))) is not None:
+                raise StoreError(refused[1].strip()) from None
             why = str(error).strip().splitlines()[-1].strip()
             raise NoClusterError(f"the scheduler did not start: {why}") from None
         except ray.exceptions.GetTimeoutError:
             raise NoClusterError(f"the scheduler does not answer in {ANSWER_S:.0f} s") from None
 
     running = Settings.model_validate(ask(service, "settings"))
-    if running != settings:
-        raise SettingsError(_difference(running, settings))
+    if names := _contradicted(running, settings, ask(service, "settings_rows")):
+        raise SettingsError(_difference(running, settings, names))
     deadline, told = time.monotonic() + RETRY_S, False
     while True:
         compiling = ask(service, "compiling")
@@ -152,9 +159,18 @@ def _nodes_there(cluster: Mapping[str, Any]) -> int:
     return len(cluster["nodes"]) + len(cluster["asleep"])
 
 
-def _difference(running: Settings, asked: Settings) -> str:
+def _contradicted(running: Settings, asked: Settings, rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return what was asked for and is not so. What an operator has changed counts where nothing was asked for."""
+    default = Settings(state_dir=asked.state_dir)
+    later = {row["name"] for row in rows if row["changed"]}
+    names = differing(running, asked)
+    return [name for name in names if name not in later or getattr(asked, name) != getattr(default, name)]
+
+
+def _difference(running: Settings, asked: Settings, names: Sequence[str]) -> str:
     have, want = running.model_dump(), asked.model_dump()
-    fields = ", ".join(f"{name} {have[name]!r} (not {want[name]!r})" for name in have if have[name] != want[name])
+    fields = ", ".join(f"{name} {have[name]!r} (not {want[name]!r})" for name in names)
     return (
-        f"a scheduler runs there already, with {fields}; to change that, `coadapt down` and up again: jobs go on"
+        f"a scheduler runs there already, with {fields}; `coadapt settings set` changes most, and `coadapt down` "
+        "and up again all: jobs go on"
     )

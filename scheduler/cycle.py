@@ -430,6 +430,11 @@ class SchedulingCycle:
                     with self._for_job(job.id):
                         self._assign(job, (), Stopped.DOWN, self._nodes.snapshot)
 
+    def plan_by(self, policy: Planner) -> None:
+        """Have later rounds planned by another policy, which does not know the last one's plan."""
+        with self.lock:
+            self._policy, self.last_round = policy, None
+
     def in_use(self) -> dict[str, str]:
         """Return what jobs have, or are to have, of each node. A node without a job is absent."""
         with self.lock:

@@ -107,7 +107,7 @@ class NodeView:
         changed: Callable[[], None],
         unleased: Callable[[], Container[str]] = tuple,
     ) -> None:
-        self._refresh_s = refresh_s
+        self.refresh_s = refresh_s
         self._spare_cpus = spare_cpus
         self._changed = changed
         self._unleased = unleased
@@ -136,7 +136,7 @@ class NodeView:
             except Exception:
                 # The control plane is away or restarting: the old snapshot stays until the next look.
                 log.exception("nodes: Ray did not answer")
-            self._stop.wait(self._refresh_s)
+            self._stop.wait(self.refresh_s)
 
     def refresh(self) -> None:
         """Look once: lease new nodes, drop the leases of dead ones, publish the snapshot."""

@@ -19,10 +19,12 @@ from typing import Any
 
 from ..core.cluster import Cluster
 from ..core.decisions import WaitReason
+from ..core.errors import SettingError
 from ..core.job import JobSpec
 from ..core.output_tree import PART_BYTES, Name, Output
 from ..core.schemas import HealthView
 from ..core.settings import Settings
+from ..core.settings_change import changed
 from ..core.slot import Slot
 from ..estimators.measurements import Measurements
 from ..executor.files.job_folder import work_folder
@@ -44,6 +46,7 @@ from .housekeeping import Housekeeping
 from .identities import Identities
 from .jobs.record import ChangedFile, JobRecord
 from .kernels import load_kernels
+from .live_settings import LiveSettings
 from .log_retention import LogRetention
 from .loop import Loop
 from .machines import Machines
@@ -71,14 +74,19 @@ REATTACH_TRIES, REATTACH_S = 5, 1.0  # while Ray's control plane starts again wi
 class SchedulerService:
     """The class of the actor. Its public methods are its interface. All but `shutdown` return at once.
 
+    Args:
+        begun: names the `coadapt up` at which these settings were typed.
+
     Raises: ValueError for options that the policy does not accept; StoreError for a store of another version.
     """
 
-    def __init__(self, settings: Settings) -> None:
-        self._policy = PerPool(partial(make_policy, settings.policy, **settings.policy_options))
+    def __init__(self, settings: Settings, begun: str = "") -> None:
+        make_policy(settings.policy, **settings.policy_options)
         self._settings = settings
         self._watch = StoreWatch(SystemClock())
         self._store = self._open_store(settings)
+        self._live = LiveSettings(self._store, settings, begun)
+        self._policy = PerPool(partial(make_policy, settings.policy, **settings.policy_options))
         self._clock = self._watch.clock = SystemClock(self._store.read_fact(CLOCK))
         self._packages = PackageStore(settings.package_dir)
         self._clock_saved_s = -math.inf
@@ -407,6 +415,32 @@ class SchedulerService:
 
     def settings(self) -> dict[str, Any]:
         return self._settings.model_dump()
+
+    def settings_rows(self) -> Sequence[dict[str, Any]]:
+        """Return a `core.schemas.SettingRow` of each setting."""
+        return self._live.rows()
+
+    def change_settings(self, wanted: Mapping[str, Any], who: str = "") -> Sequence[str]:
+        """Let other settings count from the next round on; return the names of those that are new.
+
+        Raises: SettingError, in one sentence; StateError where nothing can be stored now.
+        """
+        found = changed(self._settings, wanted)
+        planner: PerPool | None = None
+        if (found.policy, found.policy_options) != (self._settings.policy, self._settings.policy_options):
+            try:
+                planner = PerPool(partial(make_policy, found.policy, **found.policy_options))
+            except ValueError as error:
+                raise SettingError(str(error)) from None
+            load_kernels(found.policy, found.policy_options, lambda: log.info(COMPILING))  # no round waits for it
+        with self._watch.storing(), self._cycle.lock:
+            names = self._live.change(found, who, self._clock.steady_s())
+            self._view.refresh_s = found.node_refresh_s
+            if planner is not None:
+                self._policy = planner
+                self._cycle.plan_by(planner)
+        self._cycle.ask_round()
+        return names
 
     def ping(self) -> bool:
         """Return whether rounds can run: the nodes are known and the solver is compiled."""

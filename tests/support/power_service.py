@@ -73,10 +73,10 @@ def _needed(job: JobView, asleep: list[Node]) -> list[Node]:
 class AdvisedService(SchedulerService):
     """A scheduler service with services of its own."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, begun: str = "") -> None:
         self._advisor, self._advised = JustEnough(JustEnough.Options()), 0
         self._waking: Service = Energy() if os.environ.get(WAKING) == "energy" else self._advisor
-        super().__init__(settings)
+        super().__init__(settings, begun)
 
     def _step(self) -> None:
         super()._step()
