@@ -18,6 +18,7 @@ import typer
 from ..core.phase import Phase
 from ..core.refused_values import refused, why_refused
 from . import access
+from . import down as down_verb
 from . import metrics as metric_verbs
 from . import settings as settings_verbs
 from . import store as store_verbs
@@ -1043,14 +1044,6 @@ def sweep(
 
 
 @app.command()
-def down() -> None:
-    """End the scheduler, and a cluster that `up --emulate` started; jobs save, and go on after the next `up`."""
-    from ..deploy import local_cluster
-
-    print("down" if local_cluster.down() else "nothing was running")
-
-
-@app.command()
 def schema(
     answers: Annotated[
         bool, typer.Option("--answers", help="Of what --json prints, instead of job files.")
@@ -1068,6 +1061,7 @@ def schema(
         sys.stdout.write(of.schema_text())
 
 
+down_verb.register(app)
 store_verbs.register(app)
 metric_verbs.register(app, lambda: _connect(), _resolve, _print)
 settings_verbs.register(app, lambda: _connect(), _print)

@@ -29,7 +29,7 @@ from ..core.emulated_nodes import EmulatedNode, parse
 from ..core.ray_noise import is_noise
 from ..core.settings import Settings
 from .ray_connection import address_of, leave_ray
-from .start_service import end_service, start_service
+from .start_service import end_service, is_served, start_service
 
 if TYPE_CHECKING:
     from ..client.client import Client
@@ -72,9 +72,7 @@ def up(
     nodes = parse(emulate) if emulate is not None else ()
     running = ClusterRecord.load(settings.state_dir)
     if running is not None and running.started and running.alive:
-        raise LocalClusterError(
-            f"a cluster of {_nodes(len(running.nodes))} runs already; end it with `coadapt down`"
-        )
+        return _serve_again(running, nodes, settings, tell, rounds)
     if running is not None and running.started:
         end_processes(running)  # what a cluster whose head died has left behind
     if address is not None:
@@ -98,16 +96,59 @@ def up(
         raise
 
 
-def down(state_dir: str | Path | None = None, grace_s: float = 20.0) -> bool:
-    """End what `up` started: jobs save and stop first. False when nothing was running."""
+def _serve_again(
+    running: ClusterRecord,
+    nodes: Sequence[EmulatedNode],
+    settings: Settings,
+    tell: Callable[[str], None],
+    rounds: bool,
+) -> Client:
+    """Start the service on a cluster that runs without one, as after `coadapt down --keep-jobs`.
+
+    Raises: LocalClusterError if it has one, or was asked to have other nodes.
+    """
+    from ..client.client import Client
+
+    many = _nodes(len(running.nodes))
+    if is_served(running):
+        raise LocalClusterError(f"a cluster of {many} runs already; end it with `coadapt down`")
+    there = [EmulatedNode(node.gpu_type, node.gpus, node.pool) for node in running.nodes]
+    if nodes and there != list(nodes):
+        raise LocalClusterError(
+            f"another cluster of {many} runs on without a scheduler; give its nodes, or end it with `coadapt down`"
+        )
+    tell(f"starting the scheduler on the cluster of {many} that runs on")
+    record = start_service(running, settings, tell, rounds)
+    record.save(settings.state_dir)
+    return Client.connect(record)
+
+
+def down(
+    state_dir: str | Path | None = None,
+    grace_s: float = 20.0,
+    *,
+    keep_jobs: bool = False,
+    sure: Callable[[Mapping[str, int]], None] = lambda others: None,
+) -> bool:
+    """End what `up` started: jobs save and stop first. False when nothing was running.
+
+    Args:
+        grace_s: how long jobs may take to save.
+        keep_jobs: whether jobs train on, and only the scheduler ends.
+        sure: called with the active jobs of other users where there are some; it may raise.
+    """
     from ..client.client import NoClusterError
 
     record = ClusterRecord.load(state_dir)
     if record is None:
         return False
+    if keep_jobs:
+        end_service(record, grace_s, keep_jobs=True)
+        replace(record, url="").save(state_dir)
+        return True
     if record.alive:
         with suppress(NoClusterError):
-            end_service(record, grace_s)
+            end_service(record, grace_s, sure=sure)
     if record.started:
         end_processes(record)
     record_path(state_dir).unlink(missing_ok=True)

@@ -136,22 +136,47 @@ def port_of(settings: ApiSettings) -> int:
     return 0
 
 
-def end_service(record: ClusterRecord, grace_s: float) -> None:
+def is_served(record: ClusterRecord) -> bool:
+    """Return whether a scheduler runs on a cluster. Raises: NoClusterError where no cluster answers."""
+    return _actor(connected_ray(record), SERVICE_NAME) is not None
+
+
+def end_service(
+    record: ClusterRecord,
+    grace_s: float,
+    *,
+    keep_jobs: bool = False,
+    sure: Callable[[Mapping[str, int]], None] = lambda others: None,
+) -> None:
     """Let every job save and stop, and end scheduler and API. Jobs go on at the next start.
 
-    Raises: NoClusterError where no cluster answers.
+    Args:
+        keep_jobs: whether jobs train on, and only scheduler and API end.
+        sure: called with the active jobs of other users where there are some; it may raise.
+
+    Raises: NoClusterError where no cluster answers, and with `keep_jobs` where no scheduler runs.
     """
     ray = connected_ray(record)
-    for name in (SERVICE_NAME, API_NAME):
-        try:
-            actor = ray.get_actor(name, namespace=NAMESPACE)
-        except ValueError:
-            continue
-        if name == SERVICE_NAME:
-            with suppress(ray.exceptions.RayActorError, ray.exceptions.GetTimeoutError):
-                ray.get(actor.shutdown.remote(grace_s), timeout=2 * grace_s + 10)
-        ray.kill(actor, no_restart=True)
+    service = _actor(ray, SERVICE_NAME)
+    if service is None and keep_jobs:
+        raise NoClusterError(f"no scheduler runs on the cluster at {record.address}")
+    ended = (ray.exceptions.RayActorError, ray.exceptions.GetTimeoutError)
+    if service is not None:
+        with suppress(*ended):
+            if not keep_jobs and (others := ray.get(service.others.remote(user_name()), timeout=ANSWER_S)):
+                sure(others)
+            ray.get(service.shutdown.remote(grace_s, keep_jobs=keep_jobs), timeout=2 * grace_s + 10)
+    for actor in (service, _actor(ray, API_NAME)):
+        if actor is not None:
+            ray.kill(actor, no_restart=True)
     ray.shutdown()
+
+
+def _actor(ray: Any, name: str) -> Any | None:
+    try:
+        return ray.get_actor(name, namespace=NAMESPACE)
+    except ValueError:
+        return None
 
 
 def _nodes_there(cluster: Mapping[str, Any]) -> int:

@@ -11,6 +11,7 @@ from typing import Any
 import ray
 from ray.exceptions import RayError
 
+from .protocol.envelope import packed
 from .protocol.job_events import NOTHING_SENT, ExecutorEvent, Sent
 
 log = logging.getLogger(__name__)
@@ -49,10 +50,11 @@ class ServiceLink:
 
     def told(self, event: ExecutorEvent) -> Sent:
         """Tell the service until it has taken the event, and return what it had sent by then."""
+        message = packed(event)
         while True:
             try:
                 service = ray.get_actor(self._name, namespace=self._namespace)
-                sent: Any = ray.get(service.on_event.remote(self._job_id, event, self._life), timeout=ANSWER_S)
+                sent: Any = ray.get(service.on_event.remote(self._job_id, message, self._life), timeout=ANSWER_S)
                 return sent if isinstance(sent, Sent) else NOTHING_SENT
             except (ValueError, RayError) as error:
                 log.info("job %s: the scheduler service did not take an event yet: %s", self._job_id, error)

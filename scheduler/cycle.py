@@ -389,6 +389,17 @@ class SchedulingCycle:
         self._woken()
         return sent
 
+    def not_understood(self, job_id: str, why: str) -> Sent:
+        """Log a message of an executor that cannot be read. Return what its job was sent until now."""
+        with self.lock:
+            if (job := self._store.find(job_id)) is None:
+                return NOTHING_SENT
+            log.error("job %s: %s", job_id, why)
+            newest = self._store.events(job_id, last=1)
+            if not newest or newest[0].data.get("text") != why:
+                self._log(job_id, why)
+            return Sent(job.sequence, job.profile_sequence)
+
     def executor_lost(self, job_id: str, reason: str) -> None:
         """Take note of an executor that cannot be made or died for good. Too many losses in a row fail its job."""
         with self.lock:

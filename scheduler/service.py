@@ -10,6 +10,7 @@ import logging
 import math
 import threading
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
@@ -26,10 +27,12 @@ from ..core.schemas import HealthView
 from ..core.settings import Settings
 from ..core.settings_change import changed
 from ..core.slot import Slot
+from ..core.wording import in_words
 from ..estimators.measurements import Measurements
 from ..executor.files.job_folder import work_folder
 from ..executor.files.job_log import sources
-from ..executor.protocol.job_events import ExecutorEvent, Sent
+from ..executor.protocol.envelope import UnknownMessage, unpacked
+from ..executor.protocol.job_events import Sent
 from ..policies.catalogue import make_policy
 from ..policies.per_pool import PerPool
 from ..policies.warm_up import COMPILING
@@ -477,11 +480,15 @@ class SchedulerService:
         """Return whether the first round waits only for its kernels, which are compiled once per install."""
         return self._compiling and self._nodes.snapshot.ready and not self._warm.is_set()
 
-    def on_event(self, job_id: str, event: ExecutorEvent, life: int = 0) -> Sent:
+    def on_event(self, job_id: str, message: object, life: int = 0) -> Sent:
         """Take in an event of the executor of one life of a job. Repeated and late ones do no harm.
 
-        Return what its job was sent by then.
+        Return what its job was sent by then. A message that only a later version knows is logged.
         """
+        try:
+            event = unpacked(message, Measurements.from_json)
+        except (UnknownMessage, ValueError, KeyError, TypeError, AttributeError) as error:
+            return self._cycle.not_understood(job_id, in_words(error))
         return self._cycle.on_event(job_id, event, life)
 
     def _shown(self, view: Any) -> Any:
@@ -507,11 +514,30 @@ class SchedulerService:
     def _outputs(self, job_id: str) -> Outputs:
         return Outputs(self._outputs_url(self._store.get(job_id)))
 
-    def shutdown(self, grace_s: float = 30.0) -> None:
-        """Checkpoint and stop every job, then give the nodes back. The jobs go on at the next start."""
+    def others(self, user: str) -> dict[str, int]:
+        """Return how many active jobs each other user has; "" stands for those of nobody known."""
+        owners = [job.owner for job in self._store.unretired.values() if job.active and job.owner != user]
+        return dict(sorted(Counter(owners).items()))
+
+    def shutdown(self, grace_s: float = 30.0, *, keep_jobs: bool = False) -> None:
+        """Checkpoint and stop every job, then give the nodes back. The jobs go on at the next start.
+
+        Args:
+            keep_jobs: whether executors train on and find the next service. Then only this service ends.
+        """
         self._loop.stop()
         self._housekeeping.stop()
         self._pruning.stop()
+        if keep_jobs:
+            self._executors.drain(grace_s)
+        else:
+            self._stop_jobs(grace_s)
+        self._view.stop(drop_leases=not keep_jobs)
+        with self._cycle.lock:
+            self._store.write_fact(CLOCK, self._clock.saved())
+            self._store.close()  # what is told from now on is told again to the next service
+
+    def _stop_jobs(self, grace_s: float) -> None:
         self._cycle.stop_all()
         deadline_s = self._clock.monotonic_s() + grace_s
         # Only a group that trains has something to save. Profile runs and starting workers just end.
@@ -520,7 +546,6 @@ class SchedulerService:
             self._wake.clear()
         jobs = [job for job in self._store.unretired.values() if may_have_executor(job)]
         self._executors.end_all(jobs, grace_s)
-        self._view.stop(drop_leases=True)
 
     # --- the loop -----------------------------------------------------------------------------------------
 

@@ -11,8 +11,10 @@ from typing import Any
 
 import ray
 from coadapt.core.schemas import ALL, MEASURING
+from coadapt.estimators.measurements import Measurements
 from coadapt.executor.executor_job import ExecutorStatus
 from coadapt.executor.light_actor import executor_class, packed
+from coadapt.executor.protocol.envelope import unpacked
 from coadapt.executor.protocol.job_events import JobFailed, JobFinished, Reported, Running
 from coadapt.scheduler.job_logs import page
 
@@ -27,9 +29,9 @@ class Service:
         self._events: dict[str, list[Any]] = {}
         self._changed = threading.Condition()
 
-    def on_event(self, job_id: str, event: Any, life: int) -> None:
+    def on_event(self, job_id: str, message: object, life: int) -> None:
         with self._changed:
-            self._events.setdefault(job_id, []).append(event)
+            self._events.setdefault(job_id, []).append(unpacked(message, Measurements.from_json))
             self._changed.notify_all()
 
     def events(self, job_id: str, known: int, timeout_s: float) -> list[Any]:
