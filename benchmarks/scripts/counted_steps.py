@@ -1,0 +1,39 @@
+"""Training that writes the number of each step, its process and the time to a file."""
+
+import os
+import sys
+import time
+
+import coadapt
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+
+
+class Count:
+    """Steps that were done, which a checkpoint keeps."""
+
+    steps = 0
+
+    def state_dict(self) -> dict[str, int]:
+        return {"steps": self.steps}
+
+    def load_state_dict(self, state: dict[str, int]) -> None:
+        self.steps = state["steps"]
+
+
+torch.manual_seed(0)
+model = torch.nn.Linear(8, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+count = Count()
+loader = DataLoader(TensorDataset(torch.randn(512, 8)), batch_size=16, shuffle=True)
+model, optimizer, loader, count = coadapt.prepare(model, optimizer, loader, count)
+file = open(sys.argv[1], "a", buffering=1)  # noqa: SIM115
+for _ in coadapt.epochs(100_000):
+    for (x,) in loader:
+        loss = model(x).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        count.steps += 1
+        file.write(f"{count.steps} {os.getpid()} {time.time():.4f}\n")
+    coadapt.report(loss=loss.item())
