@@ -12,6 +12,7 @@ from starlette.exceptions import HTTPException
 
 from ..core.refused_values import refused
 from . import (
+    care_routes,
     cluster_routes,
     event_routes,
     health_routes,
@@ -29,6 +30,7 @@ from .scheduler import Scheduler
 log = logging.getLogger(__name__)
 
 _ROUTERS = (
+    care_routes,
     cluster_routes,
     event_routes,
     health_routes,

@@ -15,7 +15,9 @@ from ..core.errors import (
     OutputError,
     PackageError,
     PowerError,
+    SettingError,
     StateError,
+    StoreError,
 )
 from ..core.refused_values import refused
 
@@ -86,6 +88,8 @@ _STATUSES: tuple[tuple[type[Exception], int], ...] = (
     (KeyReusedError, 422),
     (IdentityError, 422),
     (PackageError, 422),
+    (SettingError, 422),
+    (StoreError, 409),
     (OutputError, 502),
     (StateError, 503),
 )

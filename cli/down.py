@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from typing import Annotated
 
 import typer
@@ -27,7 +28,10 @@ def down(
     """End the scheduler, and a cluster that `up --emulate` started; jobs save, and go on after the next `up`."""
     from ..deploy import local_cluster
 
-    sure = (lambda others: None) if yes else asked
+    def sure(others: Mapping[str, int]) -> None:
+        if not yes:
+            asked(others)
+
     if not local_cluster.down(grace_s=grace, keep_jobs=keep_jobs, sure=sure):
         print("nothing was running")
     elif keep_jobs:
@@ -36,7 +40,7 @@ def down(
         print("down")
 
 
-def asked(others: dict[str, int]) -> None:
+def asked(others: Mapping[str, int]) -> None:
     """Ask whether to stop others' jobs. Raises: BadParameter where nobody can be asked, Interrupted for no."""
     many = sum(others.values())
     whose = ", ".join(f"{name or 'somebody'}: {count}" for name, count in others.items())

@@ -13,7 +13,7 @@ import json
 import os
 import time
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
@@ -34,13 +34,17 @@ from .login import Login
 if TYPE_CHECKING:
     from ..core.job import JobSpec
     from ..core.schemas import (
+        BackupView,
         ClusterView,
         ForkView,
         HealthView,
         JobDetails,
         JobRow,
         MachineRow,
+        MetricsView,
         NodeRow,
+        PrunedRow,
+        SettingRow,
         SubmitView,
         TimelineRow,
     )
@@ -454,6 +458,43 @@ class Client:
 
     def cluster(self) -> ClusterView:
         return cast("ClusterView", self._api.get("/v1/cluster"))
+
+    def metrics(self, job_id: str) -> MetricsView:
+        """Return the history of a job's metrics. Raises: UnknownJobError."""
+        return cast("MetricsView", self._api.get(f"{_path(job_id)}/metrics"))
+
+    def settings_rows(self) -> Sequence[SettingRow]:
+        """Return all settings of the scheduler as they count now."""
+        return cast("list[SettingRow]", self._api.get("/v1/settings/rows"))
+
+    def change_settings(self, wanted: Mapping[str, Any]) -> Sequence[str]:
+        """Let other settings count from the next round on; return the names of those that are new.
+
+        A key such as `retention.event_days` names a part of one. They last over restarts.
+
+        Raises: SettingError, in one sentence, for a setting that is unknown, out of range or names a place.
+        """
+        return tuple(self._api.patch("/v1/settings", wanted)["changed"])
+
+    def backup(self, file: Path | None = None) -> BackupView:
+        """Have the service write a verified backup of its job store; with a file, also write that here.
+
+        Raises: StoreError, in one sentence, where it cannot be written.
+        """
+        found = cast("BackupView", self._api.post("/v1/backups"))
+        if file is None:
+            return found
+        from .backup_file import fetched_backup
+
+        return fetched_backup(self, found, file)
+
+    def backup_part(self, name: str, offset: int) -> bytes:
+        """Return a backup from an offset on, as much as is sent at once."""
+        return self._api.bytes(f"/v1/backups/{quote(name, safe='')}", offset=offset)
+
+    def prune(self, *, dry_run: bool = False) -> Sequence[PrunedRow]:
+        """Remove what is older or more than the settings of retention keep, or only say what that is."""
+        return cast("list[PrunedRow]", self._api.post("/v1/prune", {"dry_run": dry_run}))
 
     def machines(self) -> Sequence[MachineRow]:
         """Return every machine, also those whose nodes sleep, by name."""

@@ -10,7 +10,15 @@ from urllib.parse import urlencode
 
 import urllib3
 
-from ..core.errors import JobStateError, OutputError, PackageError, PowerError, StateError
+from ..core.errors import (
+    JobStateError,
+    OutputError,
+    PackageError,
+    PowerError,
+    SettingError,
+    StateError,
+    StoreError,
+)
 from ..core.json_numbers import dumps
 
 RETRY_S = 60.0
@@ -71,6 +79,15 @@ class HttpApi:
     def put(self, path: str, content: bytes, media_type: str = "application/octet-stream") -> Any:
         """Put bytes at a path."""
         return json.loads(self._ask("PUT", path, {"Content-Type": media_type}, content))
+
+    def patch(self, path: str, body: Mapping[str, Any]) -> Any:
+        """Change parts of what is at a path."""
+        headers = {"Content-Type": "application/json"}
+        return _json(self._ask("PATCH", path, headers=headers, content=dumps(body).encode()))
+
+    def bytes(self, path: str, **parameters: Any) -> bytes:
+        """Return the bytes at a path."""
+        return self._ask("GET", path, params=parameters).content
 
     def delete(self, path: str) -> Any:
         """Remove what is at a path."""
@@ -133,10 +150,14 @@ def _error_of(status: int, detail: str, path: str) -> Exception:
             return AccessError(detail)
         case 404:
             return UnknownJobError(detail)
+        case 409 if path.startswith("/v1/backups"):
+            return StoreError(detail)
         case 409:
             return PowerError(detail) if path.startswith("/v1/machines/") else JobStateError(detail)
         case 422 if path.startswith("/v1/packages/"):
             return PackageError(detail)
+        case 422 if path == "/v1/settings":
+            return SettingError(detail)
         case 502:
             return OutputError(detail)
         case 503:

@@ -466,7 +466,7 @@ class SchedulerService:
         """Return up to `PART_BYTES` of a backup from an offset on. Raises: StoreError where there is none."""
         return self._backups.part(name, offset, PART_BYTES)
 
-    def prune(self, *, dry_run: bool = False) -> Sequence[dict[str, Any]]:
+    def prune(self, dry_run: bool = False) -> Sequence[dict[str, Any]]:
         """Remove what retention does not keep, or only say what that is: `core.schemas.PrunedRow`s."""
         return [asdict(one) for one in self._pruning.prune(dry_run=dry_run)]
 

@@ -3,43 +3,45 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import pytest
 from coadapt.cli import main
 from coadapt.cli.exit_codes import Exit
-from coadapt.client import client as client_module
 from coadapt.client.client import NoClusterError
 from coadapt.client.cluster_record import ClusterRecord, record_path
+from coadapt.deploy import local_cluster
 
 
 class Service:
-    """The client of a service on which others have jobs."""
+    """A service on which others have jobs."""
 
     others_have: ClassVar[dict[str, int]] = {}
     ended: ClassVar[list[tuple[float, bool]]] = []
     there = True
 
-    @classmethod
-    def connect(cls, record: ClusterRecord, timeout_s: float = 0.0) -> Service:
-        if not cls.there:
-            raise NoClusterError("no scheduler runs on the cluster")
-        return cls()
 
-    def others(self) -> dict[str, int]:
-        return self.others_have
-
-    def shutdown(self, grace_s: float, *, keep_jobs: bool) -> None:
-        self.ended.append((grace_s, keep_jobs))
+def end(
+    record: ClusterRecord,
+    grace_s: float,
+    *,
+    keep_jobs: bool = False,
+    sure: Callable[[Mapping[str, int]], None] = lambda others: None,
+) -> None:
+    if not Service.there:
+        raise NoClusterError("no scheduler runs on the cluster")
+    if not keep_jobs and Service.others_have:
+        sure(Service.others_have)
+    Service.ended.append((grace_s, keep_jobs))
 
 
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("COADAPT_HOME", str(tmp_path))
-    ClusterRecord("127.0.0.1:1").save(tmp_path)
-    found: Any = Service
-    monkeypatch.setattr(client_module, "Client", found)
+    ClusterRecord("127.0.0.1:1", url="http://127.0.0.1:2").save(tmp_path)
+    monkeypatch.setattr(local_cluster, "end_service", end)
     for name, value in (("others_have", {}), ("ended", []), ("there", True)):
         monkeypatch.setattr(Service, name, value)
     return tmp_path

@@ -14,13 +14,18 @@ from coadapt.api.app import make_app
 from coadapt.core.identity import Role
 from coadapt.core.job import JobSpec
 from coadapt.policies.catalogue import make_policy
+from coadapt.scheduler.backups import Backups
 from coadapt.scheduler.forks import Forks
+from coadapt.scheduler.housekeeping import Housekeeping
 from coadapt.scheduler.identities import Identities
+from coadapt.scheduler.live_settings import LiveSettings
 from coadapt.scheduler.loop import Loop
 from coadapt.scheduler.machines import Machines
 from coadapt.scheduler.packages import PackageStore
 from coadapt.scheduler.powering import Powering
+from coadapt.scheduler.pruning import Pruning
 from coadapt.scheduler.service import SchedulerService
+from coadapt.scheduler.store.metrics import MetricsHistory
 
 from tests.support.cycles import World
 
@@ -43,6 +48,11 @@ def service_of(world: World) -> SchedulerService:
     service._loop = Loop(world.store, service._watch, world.clock, [], lambda: None, lambda: 1.0, service._wake)
     at_once: Any = SimpleNamespace(submit=lambda work, *args: work(*args))
     service._forks = Forks(world.store, world.cycle.do, world.settings, at_once)
+    service._live = LiveSettings(world.store, world.settings, "")
+    service._history = MetricsHistory(world.store)
+    service._backups = Backups(world.store, world.settings, world.clock)
+    service._pruning = Pruning(world.store, world.settings, world.clock, world.cycle.lock)
+    service._housekeeping = Housekeeping([service._backups, service._pruning])
     service._warm.set()
     return service
 

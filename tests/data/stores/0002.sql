@@ -146,6 +146,24 @@ CREATE TABLE profiles (
 );
 INSERT INTO "profiles" VALUES('','net',5.0,'{"profiles": {"t4": {"nodes": [1], "replicas": [1], "local_bsz": [8], "accumulation": [0], "count": [5], "step_time_s": [0.1], "sync_time_s": [0.0], "densest": [1]}, "a100": {"nodes": [1], "replicas": [1], "local_bsz": [8], "accumulation": [0], "count": [5], "step_time_s": [0.1], "sync_time_s": [0.0], "densest": [1]}}, "largest_local_bsz": {"t4": 8, "a100": 8}, "out_of_memory": {}, "grad_sqr": null, "grad_var": null, "info": null, "fits": {}}');
 INSERT INTO "profiles" VALUES('','key1',5.0,'{"profiles": {"t4": {"nodes": [1], "replicas": [1], "local_bsz": [8], "accumulation": [0], "count": [5], "step_time_s": [0.1], "sync_time_s": [0.0], "densest": [1]}}, "largest_local_bsz": {"t4": 8}, "out_of_memory": {}, "grad_sqr": null, "grad_var": null, "info": null, "fits": {}}');
+CREATE TABLE tokens (
+	id TEXT NOT NULL, 
+	user TEXT NOT NULL, 
+	digest TEXT NOT NULL, 
+	label TEXT DEFAULT '' NOT NULL, 
+	created_s DOUBLE NOT NULL, 
+	expires_s DOUBLE, 
+	revoked_s DOUBLE, 
+	used_s DOUBLE, 
+	PRIMARY KEY (id)
+);
+CREATE TABLE users (
+	name TEXT NOT NULL, 
+	role TEXT NOT NULL, 
+	disabled BOOLEAN DEFAULT false NOT NULL, 
+	created_s DOUBLE NOT NULL, 
+	PRIMARY KEY (name)
+);
 CREATE INDEX events_of_job on events(job_id, id);
 CREATE INDEX events_of_cluster on events(id) where job_id is null and kind<>'plan';
 CREATE INDEX intervals_of_job on intervals(job_id, id);
@@ -154,6 +172,7 @@ CREATE INDEX jobs_of_owner ON jobs (owner, number);
 CREATE INDEX jobs_finished ON jobs (finished_s);
 CREATE INDEX job_files_of_package ON job_files (package);
 CREATE INDEX intervals_ended ON intervals (end_s);
+CREATE INDEX tokens_of_user ON tokens (user);
 DELETE FROM "sqlite_sequence";
 INSERT INTO "sqlite_sequence" VALUES('events',27);
 INSERT INTO "sqlite_sequence" VALUES('intervals',4);
