@@ -478,6 +478,18 @@ BENCHMARKS = (
         ),
     ),
     Benchmark(
+        "upgrade",
+        "Stores of released versions that go up, down and up, and a service exchanged under five training jobs.",
+        (
+            Figure("stores_unchanged", "stores that held all they had held, one of each released version", "= 2"),
+            Figure("steps_lost", "steps done twice or left out", "= 0"),
+            Figure("processes_restarted", "training processes that began anew", "= 0"),
+            Figure("longest_step_s", "from one step to the next while the service was exchanged, s"),
+            Figure("usual_step_s", "the same before, median, s"),
+            Figure("away_s", "from the end of the old service until the new one answered, s"),
+        ),
+    ),
+    Benchmark(
         "bad_input",
         "Malformed job files, scripts and clusters, each answered with its one line.",
         (

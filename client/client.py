@@ -490,7 +490,7 @@ class Client:
 
     def backup_part(self, name: str, offset: int) -> bytes:
         """Return a backup from an offset on, as much as is sent at once."""
-        return self._api.bytes(f"/v1/backups/{quote(name, safe='')}", offset=offset)
+        return self._api.content(f"/v1/backups/{quote(name, safe='')}", offset=offset)
 
     def prune(self, *, dry_run: bool = False) -> Sequence[PrunedRow]:
         """Remove what is older or more than the settings of retention keep, or only say what that is."""

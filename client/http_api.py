@@ -82,12 +82,11 @@ class HttpApi:
 
     def patch(self, path: str, body: Mapping[str, Any]) -> Any:
         """Change parts of what is at a path."""
-        headers = {"Content-Type": "application/json"}
-        return _json(self._ask("PATCH", path, headers=headers, content=dumps(body).encode()))
+        return json.loads(self._ask("PATCH", path, {"Content-Type": "application/json"}, dumps(body).encode()))
 
-    def bytes(self, path: str, **parameters: Any) -> bytes:
+    def content(self, path: str, **parameters: Any) -> bytes:
         """Return the bytes at a path."""
-        return self._ask("GET", path, params=parameters).content
+        return self._ask("GET", _with(path, parameters))
 
     def delete(self, path: str) -> Any:
         """Remove what is at a path."""

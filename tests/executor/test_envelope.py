@@ -15,6 +15,7 @@ from coadapt.estimators.measurements import Measurements
 from coadapt.executor.protocol import job_events
 from coadapt.executor.protocol.envelope import SERVED, VERSION, UnknownMessage, packed, unpacked
 from coadapt.executor.protocol.job_events import (
+    AtRest,
     ExecutorEvent,
     Failing,
     JobFailed,
@@ -24,6 +25,7 @@ from coadapt.executor.protocol.job_events import (
     Released,
     Reported,
     Running,
+    Standing,
     StatusesRefused,
     Used,
     WorkerLost,
@@ -52,6 +54,8 @@ EVENTS: list[ExecutorEvent] = [
     Failing("ValueError: no", 2, "Traceback …"),
     JobFinished({"loss": 0.1}, target_reached=True),
     JobFailed("ValueError: no", "Traceback …", 4, "why"),
+    Standing("n1"),
+    AtRest({"steps": [1, 2], "of": {"t4": 0.5}}, MEASURED),
 ]
 
 
