@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from functools import lru_cache
 from typing import Any
 
 from ..core.reports import Habits, JobInfo, ProfileProgress, Report, StepRow
@@ -386,8 +387,9 @@ class Measurements:
     def from_rows(cls, rows: Mapping[str, str]) -> Measurements:
         """Return what `to_rows` wrote. Raises: ValueError, KeyError or TypeError for anything else."""
         on_all = json.loads(rows.get(ON_ALL, "{}"))
-        of_types = {gpu_type: json.loads(text) for gpu_type, text in rows.items() if gpu_type != ON_ALL}
-        profiles = {t: Profile.from_json(row["profile"]) for t, row in of_types.items() if "profile" in row}
+        read = {gpu_type: _read(text) for gpu_type, text in rows.items() if gpu_type != ON_ALL}
+        of_types = {gpu_type: row for gpu_type, (row, _) in read.items()}
+        profiles = {gpu_type: profile for gpu_type, (_, profile) in read.items() if profile is not None}
         info = on_all.get("info")
         return cls(
             profiles=profiles,
@@ -405,6 +407,13 @@ class Measurements:
 
 
 _INFO = tuple(one.name for one in fields(JobInfo))
+
+
+@lru_cache(maxsize=1024)
+def _read(text: str) -> tuple[Mapping[str, Any], Profile | None]:
+    """Return the row of a GPU type with its profile. Most reports bring those of the report before."""
+    row = json.loads(text)
+    return row, Profile.from_json(row["profile"]) if "profile" in row else None
 
 
 def _of_each(rows: Mapping[str, Mapping[str, Any]], name: str) -> dict[str, Any]:

@@ -18,6 +18,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import ray
+
 from ..core.cluster import Cluster
 from ..core.decisions import WaitReason
 from ..core.errors import SettingError
@@ -63,7 +65,7 @@ from .recording import trace_lines
 from .rest import may_have_executor
 from .shown_moments import shown
 from .store import tables
-from .store.failures import StoreFailure
+from .store.failures import StoreError, StoreFailure
 from .store.metrics import MetricsHistory
 from .store.store import Store
 from .verbs import VERBS, resume_changed
@@ -135,14 +137,17 @@ class SchedulerService:
         self._loop.start()
 
     def _open_store(self, settings: Settings) -> Store:
-        """Open the store, however long it cannot be written, as on a full disk. Raises: StoreError."""
+        """Open the store, however long it cannot be written. Raises: StoreError, when the service first starts."""
         while True:
             try:
                 store = Store(settings.store, self._watch.wrote, settings.backup_dir)
                 # For verbs that look after a store while no service runs.
                 Path(settings.state_dir, "store_url").write_text(settings.store_url or "")
                 return store
-            except (StoreFailure, OSError) as error:
+            except (StoreError, OSError) as error:
+                # One that was made anew would not be made again: it waits until its database is back.
+                if not isinstance(error, StoreFailure | OSError) and not _made_anew():
+                    raise
                 log.error("%s; it is tried again", error)
                 time.sleep(REATTACH_S)  # nobody tells when there is room on a disk
 
@@ -605,6 +610,11 @@ class SchedulerService:
 
     def _gpu_types(self) -> tuple[str, ...]:
         return self._nodes.snapshot.cluster.gpu_types
+
+
+def _made_anew() -> bool:
+    """Return whether Ray has made this actor again after its process had ended."""
+    return ray.is_initialized() and bool(ray.get_runtime_context().was_current_actor_reconstructed)
 
 
 def _cluster(nodes: NodesSnapshot) -> Cluster | None:
