@@ -21,8 +21,8 @@ class Client:
 
     rows: tuple[PrunedRow, ...] = (PrunedRow(kind="events", count=12_000, bytes=3 << 20),)
 
-    def list(self) -> list[dict[str, Any]]:
-        return [{"id": "a-1", "name": "a"}]
+    def jobs(self, *, name: str | None = None, most: int | None = None) -> list[dict[str, Any]]:
+        return [{"id": "a-1", "name": "a"}] if name in (None, "a", "a-1") else []
 
     def metrics(self, job_id: str) -> dict[str, Any]:
         if job_id != "a-1":
