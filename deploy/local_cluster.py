@@ -110,13 +110,11 @@ def _serve_again(
     from ..client.client import Client
 
     many = _nodes(len(running.nodes))
-    if is_served(running):
-        raise LocalClusterError(f"a cluster of {many} runs already; end it with `coadapt down`")
     there = [EmulatedNode(node.gpu_type, node.gpus, node.pool) for node in running.nodes]
     if nodes and there != list(nodes):
-        raise LocalClusterError(
-            f"another cluster of {many} runs on without a scheduler; give its nodes, or end it with `coadapt down`"
-        )
+        raise LocalClusterError(f"a cluster of {many} runs already, with other nodes; end it with `coadapt down`")
+    if is_served(running):
+        raise LocalClusterError(f"a cluster of {many} runs already; end it with `coadapt down`")
     tell(f"starting the scheduler on the cluster of {many} that runs on")
     record = start_service(running, settings, tell, rounds)
     record.save(settings.state_dir)

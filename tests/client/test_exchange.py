@@ -97,7 +97,9 @@ def _exchange(client: Client, tmp_path: Path, settings: Settings) -> None:
     ended_at = len(steps(seen))
     until(lambda: len(steps(seen)) > ended_at + 20)
     assert main.run(["doctor"]) == Exit.OK
-    with pytest.raises(local_cluster.LocalClusterError, match="another cluster of 1 emulated node runs on"):
+    with pytest.raises(
+        local_cluster.LocalClusterError, match="a cluster of 1 emulated node runs already, with other"
+    ):
         local_cluster.up("2x t4:2", settings=settings)
     (version,) = raw(settings.store, "select version_num from alembic_version")[0]
     raw(settings.store, "update alembic_version set version_num='0099'")
