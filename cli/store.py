@@ -102,6 +102,7 @@ def said(found: Diagnosis) -> list[str]:
     lines = [f"{found.store}: {many}" if found.findings else f"{found.store}: nothing is hurt"]
     counts = ", ".join(f"{count} {table.replace('_', ' ')}" for table, count in found.counts.items())
     lines += [f"  version {found.version}: {counts}"] if counts else []
+    lines += [f"  {found.note}"] if found.note else []
     shown: dict[str, int] = {}
     for one in found.findings:
         shown[one.kind] = shown.get(one.kind, 0) + 1

@@ -22,7 +22,11 @@ PLACE = "store_url"  # a file of the state directory that names a store elsewher
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """What `doctor` says. `restorable`: what `restore` would bring back, a sentence; "": there is no backup."""
+    """What `doctor` says.
+
+    restorable: what `restore` would bring back, a sentence; "": there is no backup.
+    note: what is no fault, and good to know.
+    """
 
     store: str
     version: str | None
@@ -30,6 +34,7 @@ class Diagnosis:
     findings: list[Finding] = field(default_factory=list)
     backup: str = ""
     restorable: str = ""
+    note: str = ""
 
 
 def settings_here() -> Settings:
@@ -54,7 +59,7 @@ def diagnose(where: Path | str | None, settings: Settings) -> Diagnosis:
     if is_own:
         found.findings += file_findings(found.jobs, settings)
     path, text = _restorable(found, settings) if is_own else ("", "")
-    return Diagnosis(name, found.version, found.counts, found.findings, path, text)
+    return Diagnosis(name, found.version, found.counts, found.findings, path, text, found.note)
 
 
 def _restorable(found: Examined, settings: Settings) -> tuple[str, str]:

@@ -13,6 +13,7 @@ import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -141,12 +142,12 @@ class SchedulerService:
         while True:
             try:
                 store = Store(settings.store, self._watch.wrote, settings.backup_dir)
-                # For verbs that look after a store while no service runs.
-                Path(settings.state_dir, "store_url").write_text(settings.store_url or "")
+                with suppress(OSError):  # for verbs that look after a store while no service runs
+                    Path(settings.state_dir, "store_url").write_text(settings.store_url or "")
                 return store
-            except (StoreError, OSError) as error:
+            except StoreError as error:
                 # One that was made anew would not be made again: it waits until its database is back.
-                if not isinstance(error, StoreFailure | OSError) and not _made_anew():
+                if not isinstance(error, StoreFailure) and not _made_anew():
                     raise
                 log.error("%s; it is tried again", error)
                 time.sleep(REATTACH_S)  # nobody tells when there is room on a disk

@@ -18,7 +18,7 @@ from .ended import ENDED
 from .failures import StoreError, in_words
 from .schema import events, intervals, job_files, jobs
 
-MOST_BACK_S = 60.0  # events of one decision are written together, and others may have come in meanwhile
+MOST_BACK_S = 120.0  # events are written some time after they happened, and the clock is saved once a minute
 MOST = 1000  # findings of one kind
 
 
@@ -37,13 +37,17 @@ class Finding:
 
 @dataclass
 class Examined:
-    """What a store holds, as far as it can be read. `jobs`: those that can be; `counts`: rows by table."""
+    """What a store holds, as far as it can be read.
+
+    jobs: those that can be. counts: rows by table. note: what is no fault, and good to know.
+    """
 
     version: str | None = None
     counts: dict[str, int] = field(default_factory=dict)
     jobs: list[JobRecord] = field(default_factory=list)
     newest_s: float | None = None  # when its newest event was
     findings: list[Finding] = field(default_factory=list)
+    note: str = ""
 
 
 def examine(where: Path | str) -> Examined:
@@ -75,10 +79,11 @@ def examine(where: Path | str) -> Examined:
 def _look(connection: Connection, found: Examined) -> None:
     found.version = opening.version_of(connection)
     if found.version != opening.VERSION:
-        later = found.version is not None and found.version > opening.VERSION
-        does = "use the program that wrote it" if later else "the next `coadapt up` brings it to that"
-        text = f"it is of version {found.version}, and this program writes {opening.VERSION}; {does}"
-        found.findings += [Finding("version", text)] if later else []
+        told = f"it is of version {found.version}, and this program writes {opening.VERSION}"
+        if found.version is not None and found.version > opening.VERSION:
+            found.findings.append(Finding("version", f"{told}; use the program that wrote it"))
+        else:
+            found.note = f"{told}: only its pages were looked at, and the next `coadapt up` brings it to that"
         return
     for table in ("jobs", "job_files", "events", "intervals"):
         _guarded(found, table, partial(_count, connection, table, found))

@@ -103,6 +103,8 @@ def test_a_store_goes_to_an_earlier_version_and_back_each_after_a_backup(
 ) -> None:
     assert main.run(["migrate", "--to", "0001"]) == Exit.OK
     assert f"is of version 0001 now; before it was {opening.VERSION}" in capsys.readouterr().out
+    assert main.run(["doctor"]) == Exit.OK
+    assert f"it is of version 0001, and this program writes {opening.VERSION}: only" in capsys.readouterr().out
     assert main.run(["migrate", "--to", opening.VERSION]) == Exit.OK
     assert len(list((home / "backups").glob("before-*.sqlite"))) == 2
     assert main.run(["doctor"]) == Exit.OK
