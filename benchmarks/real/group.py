@@ -16,6 +16,7 @@ from coadapt.core.batch_plan import BatchPlan
 from coadapt.core.reports import Report
 from coadapt.core.training_config import CheckpointConfig, TrainingConfig
 from coadapt.executor.protocol.messages import Event, Finished, Joined, Left
+from coadapt.executor.protocol.wire import Wire
 from coadapt.executor.rehearsal.group import LOOK_S, Member, TrainingGroup, Unmet
 
 from .processes import Process, run_member
@@ -161,8 +162,8 @@ class HeldGroup(TrainingGroup):
         self._drivers.append(ours)
         return process
 
-    def _member(self, process: Any, connection: Connection, log: Path) -> Member:
-        member = HeldMember(process, connection, log)
+    def _member(self, process: Any, wire: Wire, log: Path) -> Member:
+        member = HeldMember(process, wire, log)
         member.group = self
         driver = self._drivers[-1]
         threading.Thread(target=self._answer, args=(member, driver), daemon=True).start()

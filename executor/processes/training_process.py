@@ -16,11 +16,11 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from multiprocessing.connection import Connection
 from typing import IO, Protocol
 
-from ..protocol.messages import CHANNEL_FD, Command, Crashed, Event
+from ..protocol.messages import CHANNEL_FD, JOB_ID, Command, Crashed, Event
 from ..protocol.script_errors import error_behind
+from ..protocol.wire import EVENTS, MessageError, Wire
 from ..protocol.worker_events import Exited, Output, Started, WorkerEvent
 from . import template_client
 from .output_reader import read_output
@@ -72,7 +72,7 @@ class TrainingProcess:
         self._emit = emit
         self._lock = threading.Lock()
         self._process: Process | None = None
-        self._connection: Connection | None = None
+        self._wire: Wire | None = None
         self._killed = False
         self._last_output = ""
 
@@ -91,12 +91,12 @@ class TrainingProcess:
         output = os.fdopen(read, "rb")
         with self._lock:
             self._process = process
-            self._connection = Connection(ours.detach())
+            self._wire = wire = Wire(ours.detach(), EVENTS, self._launch.env.get(JOB_ID, ""))
             if self._killed:
                 process.kill()
         self._emit(Started(process.pid, os.uname().nodename))
         readers = [
-            threading.Thread(target=self._read_events, args=(self._connection,), daemon=True),
+            threading.Thread(target=self._read_events, args=(wire,), daemon=True),
             threading.Thread(target=self._read_output, args=(output,), daemon=True),
         ]
         for reader in readers:
@@ -114,9 +114,10 @@ class TrainingProcess:
     def send(self, command: Command) -> None:
         """Hand a command to the process; nothing happens if it has just ended, which `Exited` reports."""
         with self._lock:
-            if self._connection is not None:
-                with suppress(OSError):
-                    self._connection.send(command)
+            wire = self._wire
+        if wire is not None:  # it may wait for a process that does not listen, which can be killed meanwhile
+            with suppress(OSError):
+                wire.send(command)
 
     def kill(self) -> None:
         """End the process and everything it started, now."""
@@ -137,10 +138,16 @@ class TrainingProcess:
                 log.info("started without a template: %s", error)
         return Program(launch, channel, output)
 
-    def _read_events(self, connection: Connection) -> None:
-        with suppress(EOFError, OSError):
+    def _read_events(self, wire: Wire) -> None:
+        """Pass on what the process says. A message that is none ends it, as nothing after it can be trusted."""
+        try:
             while True:
-                self._emit(connection.recv())
+                self._emit(wire.receive())
+        except (EOFError, OSError) as error:
+            log.info("a training process says nothing more: %s", error)
+        except MessageError as error:
+            self._emit(Crashed(f"the training process sent its worker what is no message: {error}", ""))
+            self.kill()
 
     def _read_output(self, stream: IO[bytes]) -> None:
         def pass_on(text: str) -> None:

@@ -1,8 +1,8 @@
 """The commands and events between a training process and its executor.
 
 A training process runs the user's script as `__main__` and knows no Ray. A socket pair connects it with the worker
-actor that started it, which relays to the job's `AdaptiveExecutor`. Commands travel down, events up. All are
-frozen and picklable.
+actor that started it, which relays to the job's `AdaptiveExecutor`. Commands travel down, events up. Between
+process and worker they are JSON (`wire.py`), so that nothing which a script sends is unpickled.
 
 The life of one training process:
 

@@ -19,7 +19,6 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from multiprocessing.connection import Connection
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
@@ -43,6 +42,7 @@ from ..protocol.messages import (
     Ready,
     Stop,
 )
+from ..protocol.wire import EVENTS, MessageError, Wire
 
 if TYPE_CHECKING:
     from torch.distributed import TCPStore
@@ -75,19 +75,19 @@ class Unmet(Exception):
 class Member:
     """Follow one training process and keep its events."""
 
-    def __init__(self, process: subprocess.Popen[bytes], connection: Connection, log: Path) -> None:
+    def __init__(self, process: subprocess.Popen[bytes], wire: Wire, log: Path) -> None:
         self.process = process
         self.log = log
         self.events: list[Event] = []
         self._times: list[float] = []
-        self._connection = connection
+        self._wire = wire
         self._heard = threading.Condition()
         self._closed = False
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
     def send(self, command: Command) -> None:
-        self._connection.send(command)
+        self._wire.send(command)
 
     def wait(
         self, kind: type[EventType], condition: Callable[[EventType], bool] = lambda event: True
@@ -148,13 +148,13 @@ class Member:
             self.process.kill()
             self.process.wait()
         self._reader.join(10)
-        self._connection.close()
+        self._wire.close()
 
     def _read(self) -> None:
         while True:
             try:
-                event = self._connection.recv()
-            except (EOFError, OSError):
+                event: Event = self._wire.receive()
+            except (EOFError, OSError, MessageError):
                 break
             with self._heard:
                 self.events.append(event)
@@ -331,7 +331,7 @@ class TrainingGroup:
         }
         process = self._launch(environment, theirs, log)
         theirs.close()
-        member = self._member(process, Connection(ours.detach()), log)
+        member = self._member(process, Wire(ours.detach(), EVENTS, environment.get(messages.JOB_ID, "")), log)
         self.members.append(member)
         return member
 
@@ -348,8 +348,8 @@ class TrainingGroup:
                 start_new_session=True,
             )
 
-    def _member(self, process: Any, connection: Connection, log: Path) -> Member:
-        return Member(process, connection, log)
+    def _member(self, process: Any, wire: Wire, log: Path) -> Member:
+        return Member(process, wire, log)
 
 
 class Program(subprocess.Popen[bytes]):

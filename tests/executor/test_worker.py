@@ -19,9 +19,9 @@ from coadapt.executor.reconciling.failures import fault_of, is_final
 
 SPEAKER = """
 import os, sys, time
-from multiprocessing.connection import Connection
 from coadapt.executor.protocol.messages import Heartbeat, Left, Stop
-channel = Connection(int(os.environ["COADAPT_CHANNEL_FD"]))
+from coadapt.executor.protocol.wire import COMMANDS, Wire
+channel = Wire(int(os.environ["COADAPT_CHANNEL_FD"]), COMMANDS)
 """
 
 
@@ -94,7 +94,7 @@ def test_events_come_up_in_order_and_the_exit_comes_last(start) -> None:
 
 def test_commands_reach_the_process(start) -> None:
     running = start(
-        SPEAKER + "channel.send(Heartbeat(1, 0)); channel.send(Left(7 if channel.recv() == Stop() else 0))"
+        SPEAKER + "channel.send(Heartbeat(1, 0)); channel.send(Left(7 if channel.receive() == Stop() else 0))"
     )
     running.wait(Heartbeat(1, 0))
     running.process.send(Stop())
@@ -114,7 +114,7 @@ def test_a_progress_bar_is_seen_as_it_is_drawn(start) -> None:
     """The script goes on only once what it has drawn so far was seen."""
     running = start(
         SPEAKER
-        + "def draw(text):\n    sys.stderr.write(text); sys.stderr.flush(); channel.recv()\n"
+        + "def draw(text):\n    sys.stderr.write(text); sys.stderr.flush(); channel.receive()\n"
         + "draw('\\r 10%|#'); draw('\\r 20%|##'); draw('\\r100%|\u2588\\n'); print('end')"
     )
     for drawn in (" 10%|#", " 20%|##", "\r100%|\u2588\n"):
@@ -190,3 +190,11 @@ def test_any_other_abort_is_a_lost_worker(start) -> None:
 def test_neighbouring_output_is_sent_together() -> None:
     events = [Output("a\n"), Output("b"), Exited(0), Output("c")]
     assert compact(events) == [Output("a\nb"), Exited(0), Output("c")]
+
+
+def test_a_process_that_sends_no_message_is_ended_and_the_sentence_says_so(start) -> None:
+    running = start(SPEAKER + "os.write(channel.fileno(), (1 << 30).to_bytes(4, 'big')); time.sleep(600)")
+    crashed, exited = running.end()[1:]
+    assert isinstance(crashed, Crashed)
+    assert crashed.summary.startswith("the training process sent its worker what is no message: a message of 107")
+    assert exited == Exited(-signal.SIGKILL)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import select
 import socket
-from multiprocessing.connection import Connection
 from typing import Any, TypeVar
 
-from coadapt.executor.protocol.messages import Abort, Command
+from coadapt.executor.protocol.messages import JOB_ID, Abort, Command
+from coadapt.executor.protocol.wire import EVENTS, Wire
 from coadapt.executor.training.sessions.channel import Channel
 
 EventType = TypeVar("EventType")
@@ -21,7 +23,7 @@ class Executor:
     def __init__(self, **options: Any) -> None:
         ours, theirs = socket.socketpair()
         self.channel = Channel(theirs.detach(), **options)
-        self.connection = Connection(ours.detach())
+        self.connection = Wire(ours.detach(), EVENTS, os.environ.get(JOB_ID, ""))
         self.events: list[Any] = []
         _kept.append(self)
 
@@ -37,6 +39,6 @@ class Executor:
 
     def heard(self, kind: type[EventType]) -> list[EventType]:
         """Return all events of a kind that the process has sent."""
-        while self.connection.poll():
-            self.events.append(self.connection.recv())
+        while select.select([self.connection], [], [], 0)[0]:
+            self.events.append(self.connection.receive())
         return [event for event in self.events if isinstance(event, kind)]

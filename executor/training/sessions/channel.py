@@ -1,14 +1,14 @@
-"""The training process's end of its socket pair: commands come in, events go out (`protocol.py`)."""
+"""The training process's end of its socket pair: commands come in, events go out (`protocol/wire.py`)."""
 
 from __future__ import annotations
 
 import os
 import threading
 from collections.abc import Callable
-from multiprocessing.connection import Connection
 from typing import TypeVar
 
-from ...protocol.messages import Abort, Command, Event, Join, Leave, Save, SetBatch, Stop
+from ...protocol.messages import JOB_ID, Abort, Command, Event, Join, Leave, Save, SetBatch, Stop
+from ...protocol.wire import COMMANDS, MessageError, Wire
 
 Membership = Join | Leave
 _Single = TypeVar("_Single", SetBatch, Save, Stop)
@@ -25,22 +25,20 @@ class Channel:
 
     def __init__(self, fd: int, on_orphaned: Callable[[], None] = lambda: os._exit(ORPHANED)) -> None:
         os.set_inheritable(fd, False)
-        self._connection = Connection(fd)
+        self._wire = Wire(fd, COMMANDS, os.environ.get(JOB_ID, ""))
         self._on_orphaned = on_orphaned
         self._changed = threading.Condition()
         self._membership: Membership | None = None
         self._single: dict[type, SetBatch | Save | Stop] = {}
         self._aborted = -1  # highest generation that was aborted
         self.on_abort: Callable[[int], None] = lambda generation: None
-        self._send_lock = threading.Lock()
         threading.Thread(target=self._listen, name="coadapt-commands", daemon=True).start()
 
     def send(self, event: Event) -> None:
-        with self._send_lock:
-            try:
-                self._connection.send(event)
-            except OSError:
-                self._on_orphaned()
+        try:
+            self._wire.send(event)
+        except OSError:
+            self._on_orphaned()
 
     @property
     def waiting(self) -> bool:
@@ -82,8 +80,8 @@ class Channel:
     def _listen(self) -> None:
         while True:
             try:
-                command = self._connection.recv()
-            except (EOFError, OSError):
+                command = self._wire.receive()
+            except (EOFError, OSError, MessageError):
                 self._on_orphaned()
                 return
             self._receive(command)
