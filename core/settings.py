@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from .api_settings import ApiSettings
 from .home import default_home
+from .isolation import Isolation
 from .power_settings import PowerSettings
 from .retention_settings import RetentionSettings
 
@@ -70,6 +71,12 @@ class Settings(BaseModel):
     # Logs of ended jobs are removed after so many days, and the oldest before while all take more than so much.
     log_keep_days: float = Field(default=90.0, gt=0)
     log_keep_gib: float = Field(default=100.0, gt=0)
+    # How far jobs' processes are kept from each other and from the cluster (docs/security.md).
+    isolation: Isolation = Isolation.NONE
+    # Folders beside their own that jobs may write, with the isolation `namespace`.
+    isolation_paths: list[str] = []
+    # Variables of nodes that jobs are given; `AWS_*` names all that begin so.
+    pass_env: list[str] = []
     max_package_mib: Annotated[int, Field(ge=1, le=500)] = 100
 
     def take(self, other: Settings) -> None:
@@ -121,9 +128,14 @@ class Settings(BaseModel):
     def log_dir(self, job_id: str) -> Path:
         return Path(self.state_dir) / "logs" / job_id
 
+    @property
+    def checkpoints(self) -> str:
+        """The path or URL below which jobs have their checkpoints."""
+        return self.checkpoint_root or str(Path(self.state_dir) / "checkpoints")
+
     def checkpoint_url(self, job_id: str, url: str | None) -> str:
         """Return the job's own checkpoint URL, else a folder below the cluster's."""
-        root = url or self.checkpoint_root or str(Path(self.state_dir) / "checkpoints")
+        root = url or self.checkpoints
         return f"{root.rstrip('/')}/{job_id}"
 
     def outputs_url(self, job_id: str, url: str | None) -> str:

@@ -80,7 +80,7 @@ class AdaptiveExecutor:
         self._target = target.metric if (target := job.training.target) is not None else ""
         self._densest: dict[tuple[int, int], int] = {}
         self._report: Report | None = None
-        self._actors = WorkerActors(job.id, job.pip, self._on_actor_end)
+        self._actors = WorkerActors(job.id, self._on_actor_end)
         incarnation = uuid.uuid4().hex[:6]
         self._outlets = outlets = Outlets(job, incarnation)
         self._service, self._log = outlets.service, outlets.log
@@ -310,12 +310,14 @@ class AdaptiveExecutor:
             args=tuple(job.args),
             env=worker_environment(job, start, self._store),
             cwd=None if job.package else str(Path(job.script).resolve().parent),
+            pip=tuple(job.pip),
         )
         site = Site(
             key=job.folder or job.id,
             state_dir=job.state_dir,
             package=bool(job.package),
             outputs_url=job.outputs_url,
+            line=job.line,
             profile=start.worker if start.profile else "",
         )
         self._actors.start(start.worker, Worker, slot, launch, site, self._self, slot)

@@ -80,7 +80,7 @@ class CommandExecutor:
         self._progress.go_on(job.kept.get("first_sizes", {}))
         self._status = self._snapshot()
         self._inbox: Inbox[Effect] = Inbox()
-        self._actors = WorkerActors(job.id, job.pip, self._on_actor_end)
+        self._actors = WorkerActors(job.id, self._on_actor_end)
         self._refusals = Refusals(incarnation)
         self._usage = UsageAccount(incarnation, self._service.put, time.monotonic())
         threading.Thread(target=self._run, name="executor", daemon=True).start()
@@ -285,6 +285,7 @@ class CommandExecutor:
                 DEVICES: ",".join(map(str, slot.devices)),
                 "PYTHONUNBUFFERED": "1",
             },
+            pip=tuple(job.pip),
             cwd=None if job.package else job.working_dir or str(Path(job.script).resolve().parent),
             status_file=job.status_file,
             pattern=job.pattern,
@@ -297,6 +298,7 @@ class CommandExecutor:
             state_dir=job.state_dir,
             package=bool(job.package),
             outputs_url=job.outputs_url,
+            line=job.line,
         )
         self._actors.start(worker, CommandWorker, slot, launch, site, self._self, slot)
 

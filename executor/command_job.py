@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ..core.doors import Processes
 from ..core.service_names import NAMESPACE, SERVICE_NAME
 from .commands.reconciler import Rules
+from .sandbox.line import NO_LINE, Line
 
 if TYPE_CHECKING:
     from ..estimators.measurements import Measurements
@@ -48,6 +49,7 @@ class CommandJob:
     fingerprint: str = ""
     report_interval_s: float = 30.0
     measurements: Measurements | None = None  # the service's last copy
+    line: Line = NO_LINE  # around its processes
     life: int = 0  # how often the job began again after it had ended
     starts: int = 0  # of its program, before this executor was made
     kept: Mapping[str, Any] = field(default_factory=dict)  # by the executor before this one, when it held nothing

@@ -23,6 +23,7 @@ from .programs.environment import with_output_dir
 from .protocol.command_events import Begin, Begun, CommandEvent, CommandOrder, Ended, Said
 from .protocol.messages import OUTPUT_DIR
 from .protocol.worker_events import Exited
+from .requirements import installed
 from .slot_usage import SlotUsage
 
 
@@ -46,7 +47,8 @@ class CommandWorker:
     def run(self) -> None:
         """Run all processes to their ends.
 
-        Raises: FolderError if the job's folder cannot be made here, GpuNameError for a GPU that is not seen here.
+        Raises: FolderError if the job's folder cannot be made here, GpuNameError for a GPU that is not seen here,
+            RequirementsError, IsolationError.
         """
         place = self._place = Workplace(self._site, partial(part_of, self._executor), self._tell)
         launch = self._placed(place)
@@ -84,11 +86,23 @@ class CommandWorker:
             command = tuple(with_output_dir(word, str(place.outputs)) for word in command)
             status_file = with_output_dir(status_file, str(place.outputs))
         given = given_by(self._slot, self._launch.env, first_environment())
+        sandbox = place.sandbox()
+        sandbox.check()
+        env, cwd, folders = {**self._launch.env, **outputs, **given}, place.cwd or self._launch.cwd, []
+        if pip := self._launch.pip:
+            python = installed(pip, place.own_path, sandbox, env, cwd or os.getcwd())
+            command = tuple(python if word == sys.executable else word for word in command)
+            folders = [os.path.dirname(python)]
         # `python` and `torchrun` are those of the environment that this worker runs in.
-        path = os.pathsep.join([os.path.dirname(sys.executable), os.environ.get("PATH", os.defpath)])
-        env = {"PATH": path, **self._launch.env, **outputs, **given}
-        cwd = place.cwd or self._launch.cwd
-        return replace(self._launch, command=command, status_file=status_file, env=env, cwd=cwd)
+        path = os.pathsep.join([*folders, os.path.dirname(sys.executable), os.environ.get("PATH", os.defpath)])
+        return replace(
+            self._launch,
+            command=command,
+            status_file=status_file,
+            env={"PATH": path, **env},
+            cwd=cwd,
+            sandbox=sandbox,
+        )
 
     def _kill(self) -> None:
         if self._processes is not None:

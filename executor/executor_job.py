@@ -12,6 +12,7 @@ from ..core.reports import Report
 from ..core.service_names import NAMESPACE, SERVICE_NAME
 from ..core.slot import Slot
 from ..core.training_config import TrainingConfig
+from .sandbox.line import NO_LINE, Line
 
 if TYPE_CHECKING:
     from ..estimators.measurements import Measurements
@@ -41,6 +42,7 @@ class ExecutorJob:
     max_failures: int = 3
     restarts: RestartPolicy = RestartPolicy.ON_FAILURE
     measurements: Measurements | None = None  # the service's last copy
+    line: Line = NO_LINE  # around its processes
     life: int = 0  # how often the job began again after it had ended
     kept: Mapping[str, Any] = field(default_factory=dict)  # by the executor before this one, when it held nothing
     service_name: str = SERVICE_NAME

@@ -37,6 +37,7 @@ from .protocol.messages import (
     Saved,
 )
 from .protocol.worker_events import Exited, Output, Started, WorkerEvent
+from .requirements import installed
 from .slot_usage import SlotUsage
 
 
@@ -68,7 +69,8 @@ class Worker:
     def run(self) -> None:
         """Run the process to its end.
 
-        Raises: FolderError if the job's folder cannot be made here, GpuNameError for a GPU that is not seen here.
+        Raises: FolderError if the job's folder cannot be made here, GpuNameError for a GPU that is not seen here,
+            RequirementsError, IsolationError.
         """
         place = self._place = Workplace(self._site, partial(part_of, self._executor), self._tell)
         launch = self._placed(place)
@@ -119,8 +121,16 @@ class Worker:
         owner = Owner(ray.get_runtime_context().gcs_address, os.getppid())
         outputs = {} if place.outputs is None else {OUTPUT_DIR: str(place.outputs)}
         given = {} if self._slot is None else given_by(self._slot, self._launch.env, first_environment())
-        launch = replace(self._launch, env={**self._launch.env, **outputs, **given}, owner=owner)
-        return launch if place.cwd is None else replace(launch, cwd=place.cwd, paths=(place.cwd,))
+        sandbox = place.sandbox()
+        sandbox.check()
+        env = {**self._launch.env, **outputs, **given}
+        launch = replace(self._launch, env=env, owner=owner, sandbox=sandbox)
+        if place.cwd is not None:
+            launch = replace(launch, cwd=place.cwd, paths=(place.cwd,))
+        if not launch.pip:
+            return launch
+        python = installed(launch.pip, place.own_path, sandbox, env, launch.cwd or os.getcwd())
+        return replace(launch, python=python)
 
     def _kill(self) -> None:
         if self._process is not None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import Future
 from functools import cache
 from typing import Any
 
 import ray
-from ray.exceptions import ActorUnavailableError, OutOfMemoryError, RuntimeEnvSetupError
+from ray.exceptions import ActorUnavailableError, OutOfMemoryError
 from ray.util.placement_group import PlacementGroup
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy, PlacementGroupSchedulingStrategy
 
@@ -16,14 +16,15 @@ from ..core.slot import Slot
 from .files.job_folder import FolderError
 from .gpu_names import GpuNameError
 from .protocol.worker_events import Gone
+from .requirements import RequirementsError
+from .sandbox.line import IsolationError
 
 
 class WorkerActors:
     """Keep one actor per worker of a job. `ended` is called from a thread of Ray when one is gone."""
 
-    def __init__(self, job_id: str, pip: Sequence[str], ended: Callable[[str, Gone], None]) -> None:
+    def __init__(self, job_id: str, ended: Callable[[str, Gone], None]) -> None:
         self._job_id, self._ended = job_id, ended
-        self._runtime_env: dict[str, Any] = {"pip": list(pip)} if pip else {}
         self._actors: dict[str, Any] = {}
         self._sent: dict[str, int] = {}
 
@@ -41,7 +42,6 @@ class WorkerActors:
                 num_cpus=0,
                 max_concurrency=2,  # `run` and, beside it, one `send`
                 max_restarts=0,
-                runtime_env=self._runtime_env,
                 scheduling_strategy=_inside(slot),
             )
             .remote(worker, *args)
@@ -74,11 +74,11 @@ def actor_class(kind: type) -> Any:
 def gone(error: BaseException | None) -> Gone:
     """Return why a worker actor has ended, in words for the job's owner."""
     lines = [line.strip() for line in str(error or "").splitlines() if line.strip()]
-    if isinstance(error, RuntimeEnvSetupError):
-        # Of pip's pages of output, its first error says what is wrong.
-        said = next((line for line in lines if line.startswith("ERROR: ")), lines[-1])
-        return Gone(f"could not set up its environment: {said.removeprefix('ERROR: ')}", setup_failed=True)
     cause = getattr(error, "cause", None)
+    if isinstance(cause, RequirementsError):
+        return Gone(f"could not set up its environment: {cause}", setup_failed=True)
+    if isinstance(cause, IsolationError):
+        return Gone(f"could not be set apart: {cause}", setup_failed=True)
     if isinstance(cause, GpuNameError):
         return Gone(f"could not be given its GPUs: {cause}")
     if isinstance(cause, FolderError):

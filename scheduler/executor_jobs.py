@@ -14,6 +14,7 @@ from ..executor.commands.reconciler import Rules
 from ..executor.executor_job import ExecutorJob
 from ..executor.reconciling.failures import FIXED, POLICY
 from .jobs.record import JobRecord
+from .lines import line_of
 from .packages import PackageStore
 
 
@@ -47,6 +48,7 @@ def executor_job(
         max_failures=spec.max_failures,
         restarts=spec.restarts,
         measurements=job.measurements,
+        line=line_of(job.id, settings),
         kept=job.kept,
         service_name=SERVICE_NAME,
         service_namespace=NAMESPACE,
@@ -89,6 +91,7 @@ def command_job(job: JobRecord, settings: Settings, packages: PackageStore, head
         fingerprint=spec.fingerprint or job.script_key or job.id,
         report_interval_s=spec.training.report_interval_s,
         measurements=job.measurements,
+        line=line_of(job.id, settings),
         kept=job.kept,
         service_name=SERVICE_NAME,
         service_namespace=NAMESPACE,

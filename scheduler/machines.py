@@ -20,6 +20,7 @@ from ..executor.files.site import Site
 from ..executor.files.workplace import local_path
 from ..executor.processes import template_client
 from ..executor.processes.template_wire import ONE_THREAD, Owner
+from ..executor.sandbox.environment import around
 from .nodes import NodesSnapshot
 
 
@@ -119,5 +120,5 @@ class Machines:
 def warm_template(threads: Mapping[str, str]) -> str:
     """Have a template ready on this machine for workers with the usual environment."""
     owner = Owner(ray.get_runtime_context().gcs_address, os.getppid())
-    template_client.warm({**os.environ, **threads}, owner)
+    template_client.warm({**around(os.environ), **threads}, owner)
     return ""

@@ -23,6 +23,7 @@ from types import TracebackType
 from typing import IO, Protocol, Self, cast
 
 from ...core.home import default_home
+from .own_folder import own_folder
 
 Fetch = Callable[[int], bytes]  # a piece of the package from an offset on; empty at its end
 _MEASURING = ".measuring-"
@@ -69,12 +70,13 @@ def profile_key(key: str, worker: str) -> str:
 class JobFolder:
     """Hold a complete folder, which stays while this is open.
 
-    The first that asks for it makes it from the package, which `fetch` gives piece by piece. Raises: FolderError.
+    The first that asks for it makes it from the package, which `fetch` gives piece by piece. It is a user's where
+    `uid` names one. Raises: FolderError.
     """
 
-    def __init__(self, work: Path, key: str, fetch: Fetch) -> None:
+    def __init__(self, work: Path, key: str, fetch: Fetch, uid: int | None = None) -> None:
         self.path = work / key
-        self._work = work
+        self._work, self._uid = work, uid
         try:
             self._lock = locked(_lock_of(self.path), fcntl.LOCK_SH)
             try:
@@ -112,6 +114,8 @@ class JobFolder:
             _remove_tree(beside)
             beside.mkdir(mode=_OPEN_ALL)
             unpack(_Pieces(fetch), beside)
+            if self._uid is not None:
+                _give_whole(beside, self._uid)
             beside.rename(self.path)
 
 
@@ -133,6 +137,9 @@ def remove(work: Path, key: str) -> bool:
             os.close(lock)
         _remove_tree(trash)
         _remove_tree(work / f".{path.name}.part")
+    own = own_folder(work, key)
+    if removed and not (own / "outputs").exists():  # those stay that could not be sent
+        _remove_tree(own)
     return removed
 
 
@@ -243,6 +250,13 @@ def _remove_leftovers(work: Path, key: str) -> None:
     job = key.partition(_MEASURING)[0]
     for path in _measuring(work, job):
         remove(work, path.name)
+
+
+def _give_whole(folder: Path, uid: int) -> None:
+    """Make a folder with all that is in it a user's; nobody else has reached it yet."""
+    for root, _, files in os.walk(folder):
+        for path in (root, *(os.path.join(root, name) for name in files)):
+            os.chown(path, uid, uid, follow_symlinks=False)
 
 
 def _remove_tree(folder: Path) -> None:

@@ -13,8 +13,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from ...core.errors import OutputError
+from ..sandbox.ownership import acting_as
 from .job_folder import alone, machine_name, remove, work_folder
 from .output_mirror import Mirror, Place, Pushed
+from .own_folder import own_folder
 from .site import OUTPUTS, Site
 
 EVERY_S = 60.0
@@ -24,10 +26,12 @@ STILL_USED_S = 30.0  # how long the last processes of a job may take to end
 
 
 class OutputKeeper:
-    """Keep a mirrored output folder up to date, from its own thread."""
+    """Keep a mirrored output folder up to date, from its own thread. `uid`: of the job, for which it acts."""
 
-    def __init__(self, url: str, folder: Path, tell: Callable[[str], None]) -> None:
-        self._place = Place(url)
+    def __init__(self, url: str, folder: Path, tell: Callable[[str], None], uid: int | None = None) -> None:
+        self._uid = uid
+        with acting_as(uid):  # also the thread of its own that some file systems start here
+            self._place = Place(url)
         self._path = folder
         self._tell = tell
         self._told: set[str] = set()
@@ -36,13 +40,13 @@ class OutputKeeper:
 
     def start(self) -> None:
         """Fetch the outputs there are and begin to send. Raises: OSError, OutputError."""
-        with alone(_sync_lock(self._path)):
+        with acting_as(self._uid), alone(_sync_lock(self._path)):
             self._say(self._mirror().pull())
         threading.Thread(target=self._run, name="coadapt-outputs", daemon=True).start()
 
     def pull(self) -> None:
         try:
-            with alone(_sync_lock(self._path), LAST_S):
+            with acting_as(self._uid), alone(_sync_lock(self._path), LAST_S):
                 self._say(self._mirror().pull())
         except (OSError, OutputError) as error:
             self._say([str(error)])
@@ -76,7 +80,7 @@ class OutputKeeper:
 
     def _look(self, going_on: Callable[[], bool]) -> None:
         try:
-            with alone(_sync_lock(self._path), LAST_S):
+            with acting_as(self._uid), alone(_sync_lock(self._path), LAST_S):
                 self._say(self._mirror().push(going_on).sentences)
         except OutputError as error:
             self._say([f"outputs could not be kept: {error}"])
@@ -91,9 +95,9 @@ class OutputKeeper:
                 self._tell(f"coadapt: {sentence}")
 
 
-def outputs_folder(work: Path, key: str) -> Path:
-    """Return the folder in which outputs are mirrored on a machine."""
-    return work / f"{key}{OUTPUTS}"
+def outputs_folder(work: Path, site: Site) -> Path:
+    """Return the folder in which outputs are mirrored on a machine: the job's own, where it has a user."""
+    return work / f"{site.key}{OUTPUTS}" if site.line.uid is None else own_folder(work, site.key) / "outputs"
 
 
 def clean(site: Site) -> str:
@@ -102,7 +106,7 @@ def clean(site: Site) -> str:
     Return a sentence if something has to stay, or "".
     """
     work = work_folder(site.state_dir)
-    sentences = _clean_outputs(site, outputs_folder(work, site.key))
+    sentences = _clean_outputs(site, outputs_folder(work, site))
     patience_s = time.monotonic() + STILL_USED_S
     while not (removed := remove(work, site.key)) and time.monotonic() < patience_s:
         time.sleep(0.5)
@@ -115,7 +119,7 @@ def _clean_outputs(site: Site, folder: Path) -> list[str]:
     """Send what was not sent yet and remove the folder, or return why it stays."""
     if not folder.is_dir():
         return []
-    with alone(_sync_lock(folder)):
+    with acting_as(site.line.uid), alone(_sync_lock(folder)):
         try:
             pushed = Mirror(Place(site.outputs_url), folder, machine_name()).push()
         except OutputError as error:

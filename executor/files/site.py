@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ..sandbox.line import NO_LINE, Line
+
 OUTPUTS = ".outputs"  # beside the job's folder
 
 
@@ -18,4 +20,5 @@ class Site:
     state_dir: str = ""
     package: bool = True  # whether it has a folder of its own; else it runs where its script is
     outputs_url: str = ""
+    line: Line = NO_LINE  # around its processes
     profile: str = ""  # the worker of a profile run, which has folders of its own

@@ -10,8 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...core.errors import OutputError
+from ..sandbox.line import Sandbox
+from ..sandbox.ownership import acting_as, let_pass, make_private
 from . import working_files
 from .job_folder import Fetch, FolderError, JobFolder, profile_key, work_folder
+from .own_folder import OwnFolder
 from .site import OUTPUTS, Site
 
 if TYPE_CHECKING:
@@ -33,13 +36,19 @@ class Workplace:
     """
 
     def __init__(self, site: Site, fetch: Fetch, tell: Callable[[str], None]) -> None:
-        self._site, self._tell = site, tell
+        self._site, self._tell, self._uid = site, tell, site.line.uid
         self._folder: JobFolder | None = None
         self._keeper: OutputKeeper | None = None
+        self.own: OwnFolder | None = None
         work = work_folder(site.state_dir)
         if site.package:
             key = profile_key(site.key, site.profile) if site.profile else site.key
-            self._folder = JobFolder(work, key, fetch)
+            self._folder = JobFolder(work, key, fetch, self._uid)
+        try:
+            self.own = OwnFolder(work, site.key, site.package, self._uid)
+        except OSError as error:
+            self.close()
+            raise FolderError(f"the job's home cannot be made: {error}") from error
         try:
             self.outputs = self._outputs(work, tell)
         except (OSError, OutputError) as error:
@@ -58,17 +67,34 @@ class Workplace:
         elif not site.outputs_url:
             return None
         elif (path := local_path(site.outputs_url)) is not None:
-            folder = path
+            return self._made(path)
         else:
             # Most workers need no other file systems.
             from .output_keeper import OutputKeeper, outputs_folder
 
-            folder = outputs_folder(work, site.key)
-            self._keeper = OutputKeeper(site.outputs_url, folder, tell)
+            folder = outputs_folder(work, site)
+            self._keeper = OutputKeeper(site.outputs_url, folder, tell, self._uid)
             self._keeper.start()
         if folder is not None:
-            folder.mkdir(parents=True, exist_ok=True)
+            with acting_as(self._uid):
+                folder.mkdir(parents=True, exist_ok=True)
         return folder
+
+    def _made(self, outputs: Path) -> Path:
+        """Make the folder of outputs and the one around it, of checkpoints, which only the job enters.
+
+        Where the job has a user, the service's own folders are made for it, and others by itself.
+        """
+        ours = any(outputs.is_relative_to(root) for root in self._site.line.roots)
+        if self._uid is None:
+            make_private(outputs)
+            return outputs
+        if ours:
+            make_private(outputs.parent, self._uid)
+            let_pass(outputs.parent.parent)
+        with acting_as(self._uid):
+            make_private(outputs)
+        return outputs
 
     # --- what happens to the process ------------------------------------------------------------------------
 
@@ -86,14 +112,16 @@ class Workplace:
         """Put what an earlier start of the program wrote into the working folder, where it is missing."""
         if self._folder is not None and self.outputs is not None:
             try:
-                working_files.put_back(self.outputs / working_files.KEPT, self._folder.path)
+                with acting_as(self._uid):
+                    working_files.put_back(self.outputs / working_files.KEPT, self._folder.path)
             except (OSError, OutputError) as error:
                 self._tell(f"what the program wrote before could not be put into its working folder: {error}")
 
     def keep(self) -> None:
         """Keep what the program wrote into the working folder among its outputs."""
         if self._folder is not None and self.outputs is not None:
-            working_files.keep(self._folder.path, self.outputs / working_files.KEPT, self._tell)
+            with acting_as(self._uid):
+                working_files.keep(self._folder.path, self.outputs / working_files.KEPT, self._tell)
 
     def ended(self) -> None:
         """Send outputs of a process that is gone; return when they are kept, or after `LAST_S`."""
@@ -104,3 +132,20 @@ class Workplace:
         if self._folder is not None:
             self._folder.remove() if self._site.profile else self._folder.close()
             self._folder = None
+        if self.own is not None:
+            self.own.close()
+
+    # --- what the process may reach ---------------------------------------------------------------------------
+
+    @property
+    def own_path(self) -> Path:
+        """The job's folder beside its working folder."""
+        assert self.own is not None
+        return self.own.path
+
+    def sandbox(self) -> Sandbox:
+        """Return the line around a process that works here."""
+        assert self.own is not None
+        outputs = () if self.outputs is None else (str(self.outputs), str(self.outputs.parent))
+        own = (str(self.own.path), *outputs)
+        return Sandbox(self._site.line, str(self.own.home), str(self.own.tmp), own)

@@ -17,6 +17,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from ..sandbox.environment import around
 from . import template_client
 from .template_wire import ONE_THREAD, ForkRequest, Owner, receive, send, template_key
 
@@ -41,7 +42,7 @@ def answer(question: Mapping[str, Any], owner: Owner, timeout_s: float = ANSWER_
 def connected(owner: Owner) -> socket.socket:
     """Return a connection to the machine's helper, which is started if there is none. Raises: OSError."""
     # Emulated replicas have the same environment, so that on a laptop they share a template with the helper.
-    env = {**os.environ, **ONE_THREAD}
+    env = {**around(os.environ), **ONE_THREAD}
     folder = template_client.private_folder()
     path = folder / f"{_key(owner.session)}.helper"
     with (folder / "lock").open("a") as lock:
@@ -64,7 +65,7 @@ def connected(owner: Owner) -> socket.socket:
 @cache
 def _key(session: str) -> str:
     """Return the name of the template that forks the helper; this process looks once at what it depends on."""
-    return template_key({**os.environ, **ONE_THREAD}, session)
+    return template_key({**around(os.environ), **ONE_THREAD}, session)
 
 
 def _connection(path: Path) -> socket.socket:

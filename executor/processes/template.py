@@ -26,6 +26,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
+from ..sandbox import ownership
 from .process_view import show_as
 from .template_wire import READY, ForkRequest, Owner, receive, send
 
@@ -119,14 +120,10 @@ class Template:
             connection.close()
             return
         try:
-            if "script" not in message:
-                self._own(Owner(**message))
-                connection.close()
-                return
-            request = ForkRequest.of(message)
-            self._own(request.owner)
-            if len(descriptors) == 2 and not _hung_up(connection):
-                self._fork(request, connection, *descriptors)
+            wanted = message.pop("fork", False)
+            self._own(Owner(**message))
+            if wanted and len(descriptors) == 3 and not _hung_up(connection):
+                self._fork(connection, *descriptors)
             else:
                 connection.close()
         except (OSError, TypeError):
@@ -151,7 +148,7 @@ class Template:
 
     # --- children -------------------------------------------------------------------------------------------
 
-    def _fork(self, request: ForkRequest, connection: socket.socket, channel: int, output: int) -> None:
+    def _fork(self, connection: socket.socket, channel: int, output: int, request: int) -> None:
         parent = os.getpid()
         pid = os.fork()
         if pid == 0:
@@ -207,17 +204,20 @@ _ROOM = __package__.rpartition(".")[0]
 _MODULES = {"script": f"{_ROOM}.training.process", "helper": f"{__package__}.helper"}
 
 
-def become(request: ForkRequest, channel: int, output: int, kept: Iterable[int], parent: int) -> NoReturn:
-    """Become the requested process: run its script and end, as if started by itself."""
+def become(file: int, channel: int, output: int, kept: Iterable[int], parent: int) -> NoReturn:
+    """Become the process that a file asks for: run its script and end, as if started by itself."""
     from ..training import process
     from . import helper
 
     status = 1
     try:
         os.setsid()
-        process.die_with(parent)
         os.dup2(output, 1)
         os.dup2(output, 2)
+        request = ForkRequest.read(file)
+        if request.uid is not None:
+            ownership.become(request.uid)
+        process.die_with(parent)  # the kernel forgets this where a process changes its user
         for descriptor in _open_descriptors() - {0, 1, 2, channel, *kept}:
             os.close(descriptor)
         _usual_signals()

@@ -24,6 +24,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
+from ..sandbox.environment import around
 from .process_view import ROOM_ARGUMENT, ROOM_ENV
 from .template_wire import ForkRequest, Owner, loaded_with, receive, send, template_key
 
@@ -35,6 +36,7 @@ BACKLOG = 128
 BROKEN_S = 600.0  # after a template ended or hung instead of answering, none is tried for so long
 LOOK_S = 0.2
 SOCKET_PATH_BYTES = 100  # the kernel takes 107
+NO_HOME = "/nonexistent"  # of a template: what lies in a home is not for the jobs
 
 
 class NoTemplate(RuntimeError):
@@ -91,17 +93,21 @@ def fork(request: ForkRequest, channel: int, output: int, given_up: Callable[[],
 
     `given_up` is asked while a template is waited for. Raises: NoTemplate.
     """
-    path = _path(request.env, request.owner.session)
+    path = _path(request.env, request.owner.session, request.python)
     if _is_broken(path):
         raise NoTemplate(f"the template at {path} did not answer a while ago")
     try:
-        connection = _ready_connection(path, request.env, given_up)
+        connection = _ready_connection(path, request, given_up)
     except (OSError, ValueError) as error:
         with suppress(OSError):
             path.with_suffix(".broken").touch()
         raise NoTemplate(f"the template at {path} could not be used: {error}") from error
     try:
-        send(connection, request.message(), [channel, output])
+        file = request.file()
+        try:
+            send(connection, request.message(), [channel, output, file])
+        finally:
+            os.close(file)
         answer, (pidfd,) = receive(connection)
         connection.settimeout(None)
         return Forked(connection, int(answer["pid"]), pidfd)
@@ -115,18 +121,18 @@ def warm(env: Mapping[str, str], owner: Owner) -> None:
     with suppress(OSError, NoTemplate):
         path = _path(env, owner.session)
         if not _is_broken(path):
-            with _connect(path, env) as connection:
+            with _connect(path, env, "") as connection:
                 send(connection, {"session": owner.session, "pid": owner.pid})
 
 
-def _path(env: Mapping[str, str], session: str) -> Path:
+def _path(env: Mapping[str, str], session: str, python: str = "") -> Path:
     if sys.platform != "linux":
         raise NoTemplate("only Linux forks a process safely")
     try:
         folder = private_folder()
     except OSError as error:
         raise NoTemplate(f"{template_folder()}: {error.strerror}") from None
-    return folder / f"{template_key(env, session)}.sock"
+    return folder / f"{template_key(env, session, python)}.sock"
 
 
 def private_folder() -> Path:
@@ -146,7 +152,7 @@ def template_folder() -> Path:
     return usual if len(os.fsencode(usual)) + 30 < SOCKET_PATH_BYTES else Path("/tmp") / name
 
 
-def _connect(path: Path, env: Mapping[str, str]) -> socket.socket:
+def _connect(path: Path, env: Mapping[str, str], python: str) -> socket.socket:
     """Return a connection to the template, which may have to import everything first."""
     try:
         return _connection(path)
@@ -161,7 +167,7 @@ def _connect(path: Path, env: Mapping[str, str]) -> socket.socket:
             listener.bind(os.fspath(path))
             path.chmod(0o600)
             listener.listen(BACKLOG)
-            _start(listener, path, env)
+            _start(listener, path, env, python or sys.executable)
         return _connection(path)
 
 
@@ -176,16 +182,16 @@ def _connection(path: Path) -> socket.socket:
     return connection
 
 
-def _start(listener: socket.socket, path: Path, env: Mapping[str, str]) -> None:
+def _start(listener: socket.socket, path: Path, env: Mapping[str, str], python: str) -> None:
     """Start the template in its own session, as nobody's child.
 
-    Its environment is this process's, but for variables that libraries are loaded with: those are the job's.
+    Its environment is what any job may see, but for variables that libraries are loaded with: those are the job's.
     """
-    ours = {name: value for name, value in os.environ.items() if not loaded_with({name: value})}
+    ours = {name: value for name, value in around(os.environ).items() if not loaded_with({name: value})}
     with path.with_suffix(".log").open("wb") as output:
         starter = subprocess.Popen(
-            [sys.executable, "-u", "-m", f"{__package__}.template", os.fspath(path), ROOM_ARGUMENT],
-            env={**ours, **loaded_with(env), **ROOM_ENV},
+            [python, "-u", "-m", f"{__package__}.template", os.fspath(path), ROOM_ARGUMENT],
+            env={**ours, **loaded_with(env), **ROOM_ENV, "HOME": NO_HOME},
             cwd="/",
             stdin=listener.fileno(),
             stdout=output,
@@ -208,10 +214,10 @@ def _remove_dead(folder: Path) -> None:
             path.unlink(missing_ok=True)
 
 
-def _ready_connection(path: Path, env: Mapping[str, str], given_up: Callable[[], bool]) -> socket.socket:
+def _ready_connection(path: Path, request: ForkRequest, given_up: Callable[[], bool]) -> socket.socket:
     """Return a connection to a template that has imported everything; replace one that was just ending."""
     for tries_left in (1, 0):
-        connection = _connect(path, env)
+        connection = _connect(path, request.env, request.python)
         try:
             _wait(connection, _patience_s(path), given_up)
             receive(connection)

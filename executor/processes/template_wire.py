@@ -1,8 +1,9 @@
 """The messages on a template's socket, and which processes may come from the same template.
 
 A message is its length, JSON, and descriptors that travel with it. The template sends `READY` and takes one
-message of each connection. It answers a `ForkRequest` with `{"pid": …}` and a pidfd, and at the process's end with
-`{"status": …}`. An `Owner` has no answer.
+message of each connection. It names an owner. One that asks for a fork brings a file of memory with the
+`ForkRequest`, which only the forked process reads: nothing of a job's environment is ever in the template, from
+which other jobs are forked. The answer is `{"pid": …}` with a pidfd, and at the process's end `{"status": …}`.
 """
 
 from __future__ import annotations
@@ -63,6 +64,8 @@ class ForkRequest:
     paths: Sequence[str]  # folders to import from, after the script's own
     owner: Owner
     kind: Literal["script", "helper"] = "script"  # "helper": of the machine, on the Unix socket `script`
+    uid: int | None = None  # of its user; None: the template's
+    python: str = ""  # the interpreter, by default this process's own
 
     @property
     def environment(self) -> dict[str, str]:
@@ -70,14 +73,23 @@ class ForkRequest:
         return with_paths(self.env, self.paths)
 
     def message(self) -> dict[str, Any]:
-        return asdict(self)
+        """Return what the template is told; the rest lies in the file that goes with it."""
+        return {**asdict(self.owner), "fork": True}
+
+    def file(self) -> int:
+        """Return a new file of memory that holds the request; the caller has to close it."""
+        file = os.memfd_create("coadapt-request")
+        with os.fdopen(os.dup(file), "wb") as writing:
+            writing.write(json.dumps(asdict(self)).encode())
+        return file
 
     @classmethod
-    def of(cls, message: Mapping[str, Any]) -> ForkRequest:
-        try:
-            return cls(**{**message, "owner": Owner(**message["owner"])})
-        except (TypeError, KeyError) as error:
-            raise WireError(f"no request: {error}") from None
+    def read(cls, file: int) -> ForkRequest:
+        """Return the request that a file of memory holds, and close it."""
+        with os.fdopen(file, "rb") as reading:
+            reading.seek(0)
+            told = json.loads(reading.read(MESSAGE_BYTES))
+        return cls(**{**told, "owner": Owner(**told["owner"])})
 
 
 def with_paths(env: Mapping[str, str], paths: Sequence[str]) -> dict[str, str]:
@@ -106,10 +118,10 @@ def loaded_with(env: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def template_key(env: Mapping[str, str], session: str) -> str:
+def template_key(env: Mapping[str, str], session: str, python: str = "") -> str:
     """Return the name of a template, the same for one user, session, interpreter, code and libraries."""
     here = [os.readlink(f"/proc/self/ns/{kind}") for kind in ("pid", "mnt")]
-    what = [session, os.getuid(), here, sys.executable, _code(), loaded_with(env)]
+    what = [session, os.getuid(), here, python or sys.executable, _code(), loaded_with(env)]
     return hashlib.sha256(json.dumps(what).encode()).hexdigest()[:20]
 
 

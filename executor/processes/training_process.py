@@ -22,9 +22,10 @@ from ..protocol.messages import CHANNEL_FD, JOB_ID, Command, Crashed, Event
 from ..protocol.script_errors import error_behind
 from ..protocol.wire import EVENTS, MessageError, Wire
 from ..protocol.worker_events import Exited, Output, Started, WorkerEvent
+from ..sandbox.line import NO_SANDBOX, Sandbox
 from . import template_client
 from .output_reader import read_output
-from .template_wire import ForkRequest, Owner, with_paths, without_relative_paths
+from .template_wire import ForkRequest, Owner, loaded_with, with_paths, without_relative_paths
 
 log = logging.getLogger(__name__)
 
@@ -38,14 +39,24 @@ class Launch:
 
     script: str
     args: Sequence[str]
-    env: Mapping[str, str]  # added to the worker's own
+    env: Mapping[str, str]  # added to what the line lets through of the worker's own
     cwd: str | None = None  # by default the worker's own
     paths: Sequence[str] = ()  # folders to import from, after the script's own
     owner: Owner | None = None  # on whose behalf a template may be used
+    sandbox: Sandbox = NO_SANDBOX
+    pip: Sequence[str] = ()  # requirements, which a worker installs
+    python: str = ""  # the interpreter, by default this process's own
 
     @property
     def command(self) -> list[str]:
-        return [sys.executable, "-u", "-m", "coadapt.executor.training.process", self.script, *self.args]
+        return [
+            self.python or sys.executable,
+            "-u",
+            "-m",
+            "coadapt.executor.training.process",
+            self.script,
+            *self.args,
+        ]
 
 
 class Process(Protocol):
@@ -128,10 +139,19 @@ class TrainingProcess:
 
     def _start(self, channel: int, output: int) -> Process:
         launch = self._launch
-        if launch.owner is not None:
+        if launch.owner is not None and launch.sandbox.may_fork(loaded_with(launch.env), bool(launch.python)):
             cwd = launch.cwd or os.getcwd()
-            env, paths = without_relative_paths({**os.environ, **launch.env}, cwd)
-            request = ForkRequest(launch.script, launch.args, env, cwd, [*launch.paths, *paths], launch.owner)
+            env, paths = without_relative_paths(launch.sandbox.environment(os.environ, launch.env, cwd), cwd)
+            request = ForkRequest(
+                launch.script,
+                launch.args,
+                env,
+                cwd,
+                [*launch.paths, *paths],
+                launch.owner,
+                uid=launch.sandbox.line.uid,
+                python=launch.python,
+            )
             try:
                 return template_client.fork(request, channel, output, lambda: self._killed)
             except template_client.NoTemplate as error:
@@ -161,16 +181,19 @@ class Program:
     """Start and follow a process as any program."""
 
     def __init__(self, launch: Launch, channel: int, output: int) -> None:
-        env = with_paths({**os.environ, **launch.env}, launch.paths)
+        cwd, sandbox = launch.cwd or os.getcwd(), launch.sandbox
+        env = with_paths(sandbox.environment(os.environ, launch.env, cwd), launch.paths)
+        self._sandbox = sandbox
         self._process = subprocess.Popen(
-            launch.command,
+            sandbox.command(launch.command, cwd, env),
             env={**env, CHANNEL_FD: str(channel)},
-            cwd=launch.cwd,
+            cwd=cwd,
             pass_fds=(channel,),
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
             start_new_session=True,
+            **sandbox.rights,
         )
         self.pid = self._process.pid
 
@@ -178,7 +201,7 @@ class Program:
         # Look before reaping: while the leader is a zombie its group id cannot be anyone else's.
         os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)
         self._kill_group()
-        return self._process.wait()
+        return self._sandbox.exit_code(self._process.wait())
 
     def kill(self) -> None:
         if self._process.returncode is None:

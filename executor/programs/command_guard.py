@@ -1,13 +1,15 @@
 """Run one program, and end with it all that it has started. This is a script of its own, which imports no other.
 
-    python command_guard.py CONTROL RESULT PACE PROGRAM ARGUMENT…
+    python command_guard.py CONTROL RESULT PACE ENVIRONMENT UID WRAPPERS PROGRAM ARGUMENT…
 
 A program may start others in sessions of their own, or fork into the background. They become children of this
 process, which is their subreaper, so none of them outlives it. Whoever ends the worker ends its children as well,
 so this process is none of them. CONTROL is a pipe from the worker:
 `SECONDS` on a line asks for SIGTERM, and SIGKILL so many seconds later. Its end means that the worker is gone, and
 kills everything at once. One line of JSON goes to RESULT when all are gone. PACE below 1 is the part of the time
-that the program may run: it is stopped for the rest of each period, until it is to end.
+that the program may run: it is stopped for the rest of each period, until it is to end. ENVIRONMENT is a file of
+JSON with the program's variables, of which this process has none. UID is the program's user, or -1. WRAPPERS are
+the processes between the one that is started here and the program.
 """
 
 from __future__ import annotations
@@ -21,9 +23,11 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
+from typing import Any
 
 END_WITH_PARENT = 1  # PR_SET_PDEATHSIG
 SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER
+NO_NEW_RIGHTS = 38  # PR_SET_NO_NEW_PRIVS
 LOOK_S = 0.05  # between looks at what a program has left behind
 PERIOD_S = 0.2  # of a pace; all programs of a machine run and stop at the same moments
 LINGER_S = 1.0  # for helpers that end by themselves after it, such as Python's resource tracker
@@ -31,6 +35,25 @@ LINGER_S = 1.0  # for helpers that end by themselves after it, such as Python's 
 
 def descendants() -> list[int]:
     """Return all processes below this one that still run, as /proc tells."""
+    children = children_of_all()
+    found, look = [], [os.getpid()]
+    while look:
+        below = children.get(look.pop(), [])
+        found += below
+        look += below
+    return found
+
+
+def inside(pid: int, wrappers: int) -> list[int]:
+    """Return the processes that are so many levels below one, or the last level that there is."""
+    children, level = children_of_all(), [pid]
+    for _ in range(wrappers):
+        level = [child for one in level for child in children.get(one, [])] or level
+    return level
+
+
+def children_of_all() -> dict[int, list[int]]:
+    """Return the children of each process of the machine that still run."""
     children: dict[int, list[int]] = {}
     for name in os.listdir("/proc"):
         if not name.isdigit():
@@ -42,12 +65,7 @@ def descendants() -> list[int]:
             continue
         if state not in "ZX":
             children.setdefault(int(parent), []).append(int(name))
-    found, look = [], [os.getpid()]
-    while look:
-        below = children.get(look.pop(), [])
-        found += below
-        look += below
-    return found
+    return children
 
 
 def send(pids: list[int], number: int) -> None:
@@ -56,11 +74,22 @@ def send(pids: list[int], number: int) -> None:
             os.kill(pid, number)
 
 
+class Program:
+    """What to run, with which variables, as which user, and behind how many other processes."""
+
+    def __init__(self, environment: int, uid: int, wrappers: int, command: list[str]) -> None:
+        with os.fdopen(environment, "rb") as file:
+            file.seek(0)
+            self.environment: dict[str, str] = json.load(file)
+        self.rights: dict[str, Any] = {} if uid < 0 else {"user": uid, "group": uid, "extra_groups": []}
+        self.wrappers, self.command = wrappers, command
+
+
 class Guard:
     """Follow the program until everything it has started is gone."""
 
-    def __init__(self, control: int, result: int, pace: float, command: list[str]) -> None:
-        self._control, self._result, self._pace, self._command = control, result, pace, command
+    def __init__(self, control: int, result: int, pace: float, program: Program) -> None:
+        self._control, self._result, self._pace, self._start = control, result, pace, program
         self._stopped = False  # for the rest of a period
         self._program = 0
         self._code: int | None = None
@@ -76,6 +105,8 @@ class Guard:
 
         def become_the_program() -> None:
             system.prctl(END_WITH_PARENT, signal.SIGKILL, 0, 0, 0)
+            if self._start.rights:
+                system.prctl(NO_NEW_RIGHTS, 1, 0, 0, 0)
             signal.pthread_sigmask(signal.SIG_SETMASK, [])  # Ray's workers block SIGINT
 
         wake, woken = os.pipe()
@@ -83,10 +114,12 @@ class Guard:
         os.set_blocking(woken, False)
         try:
             program = subprocess.Popen(
-                self._command,
+                self._start.command,
+                env=self._start.environment,
                 stdin=subprocess.DEVNULL,
                 start_new_session=True,
                 preexec_fn=become_the_program,
+                **self._start.rights,
             )
         except OSError as error:
             self._tell({"error": error.strerror})
@@ -173,7 +206,9 @@ class Guard:
         for line in lines:
             deadline_s = time.monotonic() + float(line)
             if self._deadline_s is None and self._code is None:
-                send([self._program], signal.SIGTERM)  # it tells its own children as it likes
+                send(
+                    inside(self._program, self._start.wrappers), signal.SIGTERM
+                )  # it tells its own children as it likes
             self._deadline_s = deadline_s if self._deadline_s is None else min(self._deadline_s, deadline_s)
 
     def _tell(self, told: dict[str, object]) -> None:
@@ -185,4 +220,6 @@ if __name__ == "__main__":
     if os.fork():
         os._exit(0)
     os.setsid()
-    Guard(int(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3]), sys.argv[4:]).run()
+    control, result, pace, environment, uid, wrappers, *command = sys.argv[1:]
+    program = Program(int(environment), int(uid), int(wrappers), command)
+    Guard(int(control), int(result), float(pace), program).run()

@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ...core.doors import Processes
@@ -25,6 +25,8 @@ from ..protocol.command_events import (
     Terminate,
 )
 from ..protocol.worker_events import Exited
+from ..sandbox.line import NO_SANDBOX, Sandbox
+from ..sandbox.ownership import give
 from .environment import common_environment, rank_environment
 from .errors import summary_of_end
 from .guarded import GuardedProgram, HowItEnded, NotStarted
@@ -39,8 +41,8 @@ NOT_STARTED = 127  # a shell's status for a program that cannot be started
 class CommandLaunch:
     """Describe what to run on a node.
 
-    `env` is added to the worker's own. `status_file` and `pattern` are those of the job's file. `pace` is the part
-    of the time that processes may run.
+    `env` is added to what the line lets through of the worker's own. `status_file` and `pattern` are those of the
+    job's file. `pace` is the part of the time that processes may run.
     """
 
     job_id: str
@@ -54,6 +56,8 @@ class CommandLaunch:
     pattern: str = ""
     called: str = "the program"  # as sentences name it
     pace: float = 1.0
+    sandbox: Sandbox = NO_SANDBOX
+    pip: Sequence[str] = ()  # requirements, which a worker installs
     earlier: int = 0  # starts before those that the orders to begin count
 
 
@@ -105,16 +109,20 @@ class CommandProcesses:
     def _run(self, order: Begin, stack: ExitStack) -> None:
         launch, leads = self._launch, order.first_rank == 0
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="coadapt-status-")))
-        sources = StatusSources(launch.job_id, self._emit, self._clock, launch.pattern)
+        uid = launch.sandbox.line.uid
+        sandbox = replace(launch.sandbox, own=(*launch.sandbox.own, str(folder)))
+        sources = StatusSources(launch.job_id, self._emit, self._clock, launch.pattern, uid)
         told: dict[str, str] = {}
         if leads:
             stack.callback(sources.close)
             told = sources.open(folder, self._own_file())
+        give(folder, uid)
         status_file = str(folder / "status.jsonl") if leads else ""
         common = common_environment(order, launch.earlier, status_file, told)
         followers = []
         for local_rank in range(launch.count):
-            program = self._start(order, local_rank, common, sources if leads and local_rank == 0 else None)
+            heard = sources if leads and local_rank == 0 else None
+            program = self._start(order, local_rank, common, sandbox, heard)
             if program is not None:
                 followers.append(program)
         self._emit(Begun(order.generation, tuple(pid for pid, _ in followers)))
@@ -131,7 +139,12 @@ class CommandProcesses:
         return Path(self._launch.cwd or os.getcwd()) / name
 
     def _start(
-        self, order: Begin, local_rank: int, common: Mapping[str, str], sources: StatusSources | None
+        self,
+        order: Begin,
+        local_rank: int,
+        common: Mapping[str, str],
+        sandbox: Sandbox,
+        sources: StatusSources | None,
     ) -> tuple[int, threading.Thread] | None:
         """Start a process; return its id and the thread that will follow it, or None where it did not start."""
         launch, rank = self._launch, order.first_rank + local_rank
@@ -148,7 +161,7 @@ class CommandProcesses:
                 for status in pattern.statuses(text, self._clock()):
                     sources.from_log(status)
 
-        env = {**os.environ, **launch.env, **common}
+        env = {**launch.sandbox.environment(os.environ, launch.env, launch.cwd or os.getcwd()), **common}
         env |= beside_proxies(env)
         env |= rank_environment(order, local_rank, launch.count, launch.processes, launch.gpus)
         with self._lock:
@@ -156,7 +169,7 @@ class CommandProcesses:
                 self._emit(Ended(rank, -15))
                 return None
             try:
-                program = GuardedProgram(launch.command, env, launch.cwd, said, self._keep, launch.pace)
+                program = GuardedProgram(launch.command, env, launch.cwd, said, self._keep, launch.pace, sandbox)
             except NotStarted as error:
                 self._emit(Ended(rank, NOT_STARTED, str(error)))
                 return None

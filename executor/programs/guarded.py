@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ..processes.output_reader import read_output
+from ..sandbox.line import NO_SANDBOX, Sandbox
 from .errors import why_not_started
 
 _GUARD = str(Path(__file__).with_name("command_guard.py"))
@@ -38,7 +39,9 @@ class GuardedProgram:
     """One program, from its start until all that it has started is gone.
 
     It ends with this process, however that ends. `keep` are file descriptors that stay open until then, such as
-    locks of GPUs. `pace` is the part of the time that it may run. Raises: NotStarted.
+    locks of GPUs. `pace` is the part of the time that it may run. `sandbox` is the line around it.
+
+    Raises: NotStarted.
     """
 
     def __init__(
@@ -49,16 +52,21 @@ class GuardedProgram:
         said: Callable[[str], None],
         keep: Sequence[int] = (),
         pace: float = 1.0,
+        sandbox: Sandbox = NO_SANDBOX,
     ) -> None:
         control, self._control = os.pipe()
         result, told = os.pipe()
         output, written = os.pipe()
+        variables = _file_of(env)
+        inside = sandbox.command(command, cwd or os.getcwd(), env)
+        uid, wrappers = -1 if sandbox.line.uid is None else sandbox.line.uid, sandbox.wrappers
+        words = [control, told, repr(pace), variables, uid, wrappers, *inside]
         try:
             guard = subprocess.Popen(
-                [sys.executable, "-I", "-S", _GUARD, str(control), str(told), repr(pace), *command],
-                env=dict(env),
+                [sys.executable, "-I", "-S", _GUARD, *map(str, words)],
+                env={"LANG": "C.UTF-8"},  # it is the worker's, and no variable of the job's has a say in it
                 cwd=cwd,
-                pass_fds=(control, told, *keep),
+                pass_fds=(control, told, variables, *keep),
                 stdin=subprocess.DEVNULL,
                 stdout=written,
                 stderr=subprocess.STDOUT,
@@ -69,8 +77,9 @@ class GuardedProgram:
                 os.close(one)
             raise NotStarted(f"{command[0]} could not be started: {error}") from error
         finally:
-            for one in (control, told, written):
+            for one in (control, told, written, variables):
                 os.close(one)
+        self._sandbox = sandbox
         self._lock = threading.Lock()
         self._result = os.fdopen(result)
         self._reader = threading.Thread(target=self._read, args=(output, said), daemon=True)
@@ -100,7 +109,9 @@ class GuardedProgram:
         self._result.close()
         self.kill()
         if "code" in answer:
-            return HowItEnded(int(answer["code"]), bool(answer["overdue"]), int(answer["left"]))
+            return HowItEnded(
+                self._sandbox.exit_code(int(answer["code"])), bool(answer["overdue"]), int(answer["left"])
+            )
         return HowItEnded(-signal.SIGKILL)  # of the guard, and the program with it
 
     def _answer(self) -> dict[str, Any]:
@@ -119,3 +130,11 @@ class GuardedProgram:
     def _read(output: int, said: Callable[[str], None]) -> None:
         with os.fdopen(output, "rb") as stream:
             read_output(stream, said)
+
+
+def _file_of(env: Mapping[str, str]) -> int:
+    """Return a file of memory that holds variables as JSON, which the guard reads."""
+    file = os.memfd_create("coadapt-environment")
+    with os.fdopen(os.dup(file), "wb") as writing:
+        writing.write(json.dumps(dict(env)).encode())
+    return file

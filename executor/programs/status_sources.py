@@ -14,11 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from ..protocol.command_events import CommandEvent, Refused, Status
+from ..sandbox.ownership import acting_as
 from .status_lines import LogPattern, StatusError, status_in_line, status_of
 
 LOOPBACK = "127.0.0.1"
 LOOK_S = 0.25  # between looks at files
 MOST_BYTES = 1 << 20  # of a posted status
+MOST_READ = 4 << 20  # bytes of a file in one look
 MOST_REFUSED = 5  # sentences on statuses that were not taken; a program may write thousands
 
 
@@ -49,11 +51,13 @@ class Tail:
                 if file.seek(0, 2) < self._at:
                     self._at, self._rest = 0, b""
                 file.seek(self._at)
-                data = file.read()
+                data = file.read(MOST_READ)
         except OSError:  # not there yet, or not for us
             return []
         self._at += len(data)
         *lines, self._rest = (self._rest + data + b"\n" * rest).split(b"\n")
+        if len(self._rest) > MOST_BYTES:  # a line that never ends is no status
+            self._rest = b""
         return [line.decode("utf-8", "replace") for line in lines if line.strip()]
 
 
@@ -61,13 +65,19 @@ class StatusSources:
     """Watch all sources of one process, and emit what the best of them says.
 
     pattern: of the job's file; it is also for those lines of the file of progress that are no JSON.
+    uid: of the program, which may have made a link of a file; None: this process's own.
     """
 
     def __init__(
-        self, job_id: str, emit: Callable[[CommandEvent], None], clock: Callable[[], float], pattern: str = ""
+        self,
+        job_id: str,
+        emit: Callable[[CommandEvent], None],
+        clock: Callable[[], float],
+        pattern: str = "",
+        uid: int | None = None,
     ) -> None:
         self._job_id, self._emit, self._clock = job_id, emit, clock
-        self._pattern = pattern
+        self._pattern, self._uid = pattern, uid
         self._lock = threading.Lock()
         self._best = Source.LOG
         self._refusing = threading.Lock()
@@ -84,7 +94,8 @@ class StatusSources:
         self._tails = [(Source.REPORT, Tail(folder / "status.jsonl"))]
         if own_file is not None:
             tail = Tail(own_file)
-            tail.skip()
+            with acting_as(self._uid):
+                tail.skip()
             self._tails.append((Source.FILE, tail))
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
         threading.Thread(target=self._server.serve_forever, name="trainer-status", daemon=True).start()
@@ -112,7 +123,9 @@ class StatusSources:
     def _read(self, *, rest: bool = False) -> None:
         with self._lock:
             for source, tail in self._tails:
-                for line in tail.lines(rest=rest):
+                with acting_as(self._uid):
+                    lines = tail.lines(rest=rest)
+                for line in lines:
                     self._take_line(source, line)
 
     def _watch(self) -> None:

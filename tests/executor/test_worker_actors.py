@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 from coadapt.executor.files.job_folder import FolderError
 from coadapt.executor.protocol.worker_events import Gone
+from coadapt.executor.requirements import RequirementsError, first_error
+from coadapt.executor.sandbox.line import IsolationError
 from coadapt.executor.worker_actors import gone
-from ray.exceptions import ActorUnavailableError, RayTaskError, RuntimeEnvSetupError
+from ray.exceptions import ActorUnavailableError, RayTaskError
 
 PIP_OUTPUT = """Run cmd[7] failed with the following details.
 Last 50 lines of stdout:
@@ -22,14 +24,14 @@ Last 50 lines of stdout:
     ("error", "reason", "setup_failed"),
     [
         (
-            RuntimeEnvSetupError(PIP_OUTPUT),
+            RayTaskError("run", "a long traceback", RequirementsError(first_error(PIP_OUTPUT))),
             "could not set up its environment: "
             "Could not find a version that satisfies the requirement nonsense==9 (from versions: none)",
             True,
         ),
         (
-            RuntimeEnvSetupError("the package is gone\n"),
-            "could not set up its environment: the package is gone",
+            RayTaskError("run", "a long traceback", IsolationError("isolation: user needs a cluster of root")),
+            "could not be set apart: isolation: user needs a cluster of root",
             True,
         ),
         (

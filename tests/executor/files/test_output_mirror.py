@@ -16,7 +16,7 @@ from coadapt.core.errors import OutputError
 from coadapt.core.output_tree import Kind, entries
 from coadapt.executor.files import output_keeper, output_mirror
 from coadapt.executor.files.job_folder import work_folder
-from coadapt.executor.files.output_keeper import clean, outputs_folder
+from coadapt.executor.files.output_keeper import clean
 from coadapt.executor.files.output_mirror import Mirror, Place
 from coadapt.executor.files.site import Site
 from coadapt.executor.files.workplace import Workplace
@@ -461,7 +461,7 @@ def test_an_ended_jobs_folders_go_and_what_was_not_sent_is_sent_first(state: Pat
     assert clean(site) == ""
     assert [output.path for output in Outputs(url).page()] == ["late"]
     assert place.cwd is None
-    work = outputs_folder(work_folder(str(state)), "job-1").parent
+    work = work_folder(str(state))
     assert [path.name for path in work.iterdir()] == [".lock"]
     assert clean(site) == "", "there is nothing left to do"
 

@@ -24,6 +24,7 @@ from coadapt.executor.processes.template_wire import Owner, template_key
 from coadapt.executor.processes.training_process import Launch, TrainingProcess
 from coadapt.executor.protocol.messages import Crashed
 from coadapt.executor.protocol.worker_events import Exited, Output, Started
+from coadapt.executor.sandbox.environment import built
 
 SESSION = f"test-{uuid.uuid4().hex}"
 WAIT_S = 60.0
@@ -167,10 +168,35 @@ def test_its_environment_is_what_was_given_and_nothing_of_another_job(run) -> No
     second = look(run, env={"GREETING": "hello"})
     assert first["template"] == second["template"]
     torchrun = {"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"}
-    given = {**os.environ, "OMP_NUM_THREADS": "1", "GREETING": "hello"}
+    given = built(os.environ, {"OMP_NUM_THREADS": "1", "GREETING": "hello"}, home=second["cwd"])
     assert {n: v for n, v in second["env"].items() if n not in torchrun} == {
         n: v for n, v in given.items() if n not in torchrun
     }
+
+
+MEMORY = """
+import os, re
+word = "".join(["of-", "another", "-job"]).encode()
+found = 0
+for line in open("/proc/self/maps"):
+    start, end, rights = re.match(r"(\\w+)-(\\w+) (\\S+)", line).groups()
+    if rights.startswith("rw"):
+        with open("/proc/self/mem", "rb") as memory:
+            memory.seek(int(start, 16))
+            try:
+                found += memory.read(int(end, 16) - int(start, 16)).count(b"a-secret-" + word)
+            except OSError:
+                pass
+print("found", found, os.getppid())
+"""
+
+
+def test_nothing_that_a_job_was_given_is_in_the_memory_of_the_next_one(run) -> None:
+    secret = "a-secret-of-another-job"
+    first = look(run, secret, env={"SECRET": secret})
+    one = run(MEMORY)
+    _, found, parent = one.said("found").split()
+    assert (found, int(parent)) == ("0", first["template"])
 
 
 def test_what_it_draws_at_random_is_its_own(run) -> None:
@@ -328,7 +354,7 @@ def test_a_template_that_does_not_answer_is_waited_for_within_bounds(run, monkey
     monkeypatch.setattr(
         template_client,
         "_start",
-        lambda listener, path, env: listening.append(
+        lambda listener, path, env, python: listening.append(
             socket.fromfd(listener.fileno(), socket.AF_UNIX, socket.SOCK_STREAM)
         ),
     )
