@@ -19,6 +19,7 @@ from ..core.errors import (
     StateError,
     StoreError,
 )
+from ..core.job_limits import JobLimitError
 from ..core.refused_values import refused
 
 MEDIA_TYPE = "application/problem+json"
@@ -103,6 +104,9 @@ def problem_of(error: Exception) -> Problem:
         return of_validation(error)
     if isinstance(error, KeyError):
         return Problem(404, str(error.args[0]) if error.args else "there is no such thing")
+    if isinstance(error, JobLimitError):
+        first = error.problems[0]
+        return Problem(422, first, field=f"spec.{first.partition(':')[0]}")
     for kind, status in _STATUSES:
         if isinstance(error, kind):
             return Problem(status, str(error))

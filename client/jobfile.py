@@ -24,6 +24,7 @@ from ..core.cluster import Cluster
 from ..core.doors import NO_PROGRAM
 from ..core.emulated_nodes import PACE_PROFILES
 from ..core.job import JobSpec
+from ..core.job_limits import refusals
 from ..core.refused_values import accepted, choices, one_line, shown
 
 SCHEMA_PATH = Path(__file__).with_name("job_schema.json")
@@ -89,7 +90,7 @@ def from_mapping(values: Mapping[str, Any], source: str = "job") -> JobSpec:
         if not {"script", "command"} & set(values) and not any(one.startswith("script:") for one in told):
             told.append(f"script: missing; {NO_PROGRAM}")
         raise JobFileError(source, told) from None
-    problems = _unknown_pace(spec)
+    problems = refusals(spec) or _unknown_pace(spec)
     if problems:
         raise JobFileError(source, problems)
     return spec

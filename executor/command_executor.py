@@ -268,7 +268,7 @@ class CommandExecutor:
     def _start(self, worker: str, plan: CrewPlan) -> None:
         job, slot = self._job, plan.place
         script = (sys.executable, "-u", job.script) if job.script else ()
-        emulated = {**ONE_THREAD, "CUDA_VISIBLE_DEVICES": ""} if slot.emulated else {}
+        threads, hidden = (ONE_THREAD, {"CUDA_VISIBLE_DEVICES": ""}) if slot.emulated else ({}, {})
         launch = CommandLaunch(
             job_id=job.id,
             command=(*script, *job.command),
@@ -276,9 +276,10 @@ class CommandExecutor:
             count=plan.processes,
             gpus=slot.gpus,
             env={
-                **emulated,
+                **threads,
                 **tracking(job.id, profile=False),
                 **job.env,
+                **hidden,
                 JOB_ID: job.id,
                 GPU_TYPE: slot.gpu_type,
                 NODE_ID: slot.node_id,

@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from .files.job_folder import alone
+from .files.own_folder import pip_lock
 from .sandbox.line import Sandbox
 from .sandbox.ownership import acting_as
 
@@ -46,7 +47,7 @@ def installed(requirements: Sequence[str], own: Path, sandbox: Sandbox, given: M
     name = hashlib.sha256("\0".join([sys.executable, *requirements]).encode()).hexdigest()[:NAME_CHARACTERS]
     folder = own / f"python-{name}"
     python, ready = folder / "bin" / "python", folder / "ready"
-    with alone(own.with_name(f".{own.name}.pip")):
+    with alone(pip_lock(own)):
         if ready.exists():
             return str(python)
         listed = own / "tmp" / f"requirements-{name}.txt"

@@ -31,6 +31,8 @@ class PackageStore:
 
     def has(self, name: str) -> bool:
         """Return whether a package is there. One that was asked for is not removed for some days."""
+        if not name.isalnum():
+            return False
         try:
             os.utime(self._path(name))
         except FileNotFoundError:

@@ -10,7 +10,8 @@ from ..core.cluster import Cluster, Node
 from ..core.decisions import WaitReason
 from ..core.doors import Door
 from ..core.events import shown_kind
-from ..core.job import Phase
+from ..core.job import JobSpec, Phase
+from ..core.job_limits import masked
 from ..core.json_numbers import plain
 from ..core.resources import Resources
 from ..core.schemas import (
@@ -169,7 +170,7 @@ def job_details(
     """
     details = JobDetails(
         **job_row(job, waits, cluster, asleep),
-        spec=(job.changed or job).spec.model_dump(mode="json"),
+        spec=shown_spec((job.changed or job).spec),
         events=[job_event(event) for event in events],
         devices=devices_of(job),
         profiles={run.gpu_type: profile_state(run, job.active) for run in job.profiles},
@@ -184,6 +185,11 @@ def job_details(
     if (target := job.spec.training.target) is not None:
         details["target"] = target_view(target, job)
     return details
+
+
+def shown_spec(spec: JobSpec) -> dict[str, Any]:
+    """Return what a user wrote, without the values of variables that look like secrets."""
+    return {**spec.model_dump(mode="json"), "env": masked(spec.env)}
 
 
 def _refused(refusals: Refusals) -> RefusedStatuses | None:

@@ -69,6 +69,7 @@ from .store import tables
 from .store.failures import StoreError, StoreFailure
 from .store.metrics import MetricsHistory
 from .store.store import Store
+from .submissions import accepted
 from .verbs import VERBS, resume_changed
 
 log = logging.getLogger(__name__)
@@ -226,9 +227,9 @@ class SchedulerService:
     ) -> str:
         """Store a job and return its id. The same key again returns the same id.
 
-        Raises: pydantic.ValidationError for a bad spec.
+        Raises: JobLimitError, PackageError; pydantic.ValidationError for a bad spec.
         """
-        spec = JobSpec.model_validate_json(spec_json)
+        spec = accepted(spec_json, package, self._packages)
         job = self._cycle.submit(
             spec, idempotency_key=idempotency_key, package=package, script_key=script_key, owner=owner
         )
@@ -270,7 +271,7 @@ class SchedulerService:
         source = self._store.get(job_id)
         if "spec" not in changed:
             return source, source.spec, None
-        spec = JobSpec.model_validate_json(changed["spec"])
+        spec = accepted(changed["spec"], changed.get("package", source.package))
         return source, spec, self._store.recall(changed["script_key"]) if changed.get("script_key") else None
 
     def has_package(self, name: str) -> bool:
@@ -316,7 +317,7 @@ class SchedulerService:
 
         Raises: KeyError, JobStateError; pydantic.ValidationError for a bad spec.
         """
-        spec, job = JobSpec.model_validate_json(spec_json), self._store.get(job_id)
+        spec, job = accepted(spec_json, package, self._packages), self._store.get(job_id)
         if job.asked != key and spec.door is job.spec.door:
             check_resumed(job, spec, self._settings, self._store.recall(script_key) if script_key else None)
         return self._cycle.do(job_id, partial(resume_changed, file=ChangedFile(spec, package, script_key)), key)

@@ -23,7 +23,7 @@ from types import TracebackType
 from typing import IO, Protocol, Self, cast
 
 from ...core.home import default_home
-from .own_folder import own_folder
+from .own_folder import own_folder, pip_lock
 
 Fetch = Callable[[int], bytes]  # a piece of the package from an offset on; empty at its end
 _MEASURING = ".measuring-"
@@ -140,6 +140,7 @@ def remove(work: Path, key: str) -> bool:
     own = own_folder(work, key)
     if removed and not (own / "outputs").exists():  # those stay that could not be sent
         _remove_tree(own)
+        pip_lock(own).unlink(missing_ok=True)
     return removed
 
 

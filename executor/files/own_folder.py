@@ -34,4 +34,9 @@ class OwnFolder:
 
 
 def own_folder(work: Path, key: str) -> Path:
-    return work / f"{key}{OWN}"
+    return work / f".{key}{OWN}"
+
+
+def pip_lock(own: Path) -> Path:
+    """Return the file that whoever installs requirements locks."""
+    return own.with_name(f"{own.name}.pip")

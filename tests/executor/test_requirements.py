@@ -13,7 +13,7 @@ from coadapt.executor.files.own_folder import OwnFolder
 from coadapt.executor.requirements import RequirementsError, installed
 from coadapt.executor.sandbox.line import Line, Sandbox, problem
 
-SEE = "import helper_of_mine, numpy, os; print(helper_of_mine.WORD, numpy.__name__, os.path.dirname(helper_of_mine.__file__))"
+SEE = "import helper_of_mine as mine, numpy, os; print(mine.WORD, numpy.__name__, os.path.dirname(mine.__file__))"
 
 
 @pytest.fixture
@@ -55,7 +55,7 @@ def test_it_is_installed_once_and_sees_what_the_node_has(tmp_path: Path, wheel: 
         [python, "-c", SEE], capture_output=True, text=True, check=True
     ).stdout.split()
     assert (word, library) == ("found", "numpy")
-    assert Path(where).is_relative_to(tmp_path / "j-7.own")
+    assert Path(where).is_relative_to(tmp_path / ".j-7.own")
     assert Path(where).stat().st_uid == (Line.of("j-7", isolation).uid or os.geteuid())
     ready = Path(python).parents[1] / "ready"
     before = ready.stat().st_mtime_ns
