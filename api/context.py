@@ -13,7 +13,7 @@ from fastapi import Request
 from fastapi.responses import Response
 
 from ..core.identity import Identity, Role
-from ..core.json_numbers import dumps
+from ..core.json_numbers import dumps, with_finite_metrics
 from .access import RULES, changes, may, sees
 from .feed import Feed
 from .problems import Problem
@@ -101,8 +101,8 @@ async def ask(request: Request, method: str, *args: Any) -> Any:
 
 
 def answer(view: Any, status: int = 200) -> Response:
-    """Return plain data as JSON. What is no number there is text or null."""
-    return Response(dumps(view), status, media_type="application/json")
+    """Return plain data as JSON. What is no number there is text, and null among metrics."""
+    return Response(dumps(with_finite_metrics(view)), status, media_type="application/json")
 
 
 # --- cursors ------------------------------------------------------------------------------------------------

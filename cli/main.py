@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ..core.isolation import Isolation
 from ..core.phase import Phase
 from ..core.refused_values import refused, why_refused
 from . import access
@@ -117,9 +118,9 @@ def _connect() -> Client:
 def _print(document: Any, as_json: bool) -> None:
     """Print a rich renderable, or data as JSON."""
     if as_json:
-        from ..core.json_numbers import dumps
+        from ..core.json_numbers import dumps, with_finite_metrics
 
-        print(dumps(document, indent=2))
+        print(dumps(with_finite_metrics(document), indent=2))
     else:
         from .show import console
 
@@ -180,6 +181,16 @@ def up(
     store: Annotated[
         str | None, typer.Option(metavar="URL", help="A PostgreSQL database for jobs; else a SQLite file.")
     ] = None,
+    isolation: Annotated[
+        Isolation, typer.Option(help="How far jobs are kept from each other and from the cluster.")
+    ] = Isolation.NONE,
+    isolation_path: Annotated[
+        list[str] | None, typer.Option(help="A folder that jobs in a namespace may write; repeatable.")
+    ] = None,
+    pass_env: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help='A variable of nodes that jobs are given, or "AWS_*"; repeatable.'),
+    ] = None,
 ) -> None:
     """Start the scheduler: on a cluster emulated on this machine, or on a Ray cluster that runs."""
     from pydantic import ValidationError
@@ -197,6 +208,7 @@ def up(
     options = _policy_options(policy_option)
     chosen: dict[str, Any] = {"policy": policy, "policy_options": options}
     chosen |= {"round_interval_s": round_interval, "time_scale": time_scale}
+    chosen |= {"isolation": isolation, "isolation_paths": isolation_path or [], "pass_env": pass_env or []}
     chosen |= {"checkpoint_root": checkpoints} if checkpoints is not None else {}
     chosen |= {"store_url": store} if store is not None else {}
     try:

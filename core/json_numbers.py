@@ -46,6 +46,23 @@ def restored(values: Mapping[str, Any]) -> dict[str, Any]:
     return {key: NOT_FINITE.get(of, of) if isinstance(of, str) else of for key, of in values.items()}
 
 
+def with_finite_metrics(document: Any) -> Any:
+    """Return an answer in which each metric of a job is finite or None."""
+    if isinstance(document, Mapping):
+        return {
+            key: _finite(value) if key == "metrics" and isinstance(value, Mapping) else with_finite_metrics(value)
+            for key, value in document.items()
+        }
+    return [with_finite_metrics(one) for one in document] if isinstance(document, list | tuple) else document
+
+
+def _finite(metrics: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        name: None if isinstance(value, float) and not math.isfinite(value) else value
+        for name, value in metrics.items()
+    }
+
+
 def all_finite(document: Any) -> bool:
     """Return whether no number in plain data is NaN or infinite."""
     try:

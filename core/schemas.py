@@ -2,8 +2,8 @@
 
 Times ending in `_s` that are moments are seconds since the epoch. A field that is not known yet is None.
 
-`--json` is valid JSON whatever a script reports: NaN and infinities are the texts "NaN", "Infinity" and
-"-Infinity" there (`json_numbers.py`). Python's `float` and JavaScript's `Number` read them back.
+`--json` is valid JSON whatever a script reports: a metric that is no finite number is null there. Elsewhere NaN
+and infinities are the texts "NaN", "Infinity" and "-Infinity" (`json_numbers.py`). Python's `float` reads those.
 The client's answers hold floats. `client/answers_schema.json` is the JSON schema of these answers.
 """
 
@@ -42,6 +42,8 @@ _DoorWord = Annotated[str, WithJsonSchema(_one_of((door.value, door.line) for do
 _DecisionWord = Annotated[str, WithJsonSchema({"enum": ["placed", "waiting", "refused", "ended"]})]
 _StateWord = Annotated[str, WithJsonSchema(_one_of((state.value, state.line) for state in MachineState))]
 _Reason = Annotated[str, WithJsonSchema({"anyOf": [_CODES, {"type": "string"}]})]
+# A metric of a job; one that is not finite is null in JSON, and stays what it is in Python.
+_Metric = Annotated[float, WithJsonSchema({"anyOf": [{"type": "number"}, {"type": "null"}]})]
 _Number = Annotated[float, WithJsonSchema({"anyOf": [{"type": "number"}, {"enum": list(NOT_FINITE)}]})]
 
 
@@ -94,7 +96,7 @@ class JobRow(TypedDict):
     ends_s: float | None  # when these are done at the rate of its last reports; a target may end it sooner
     has_target: bool
     steps: int
-    metrics: dict[str, _Number]  # the last value of each, at most 100
+    metrics: dict[str, _Metric]  # the last value of each, at most 200
     measured_at: dict[
         str, MetricPlace
     ]  # where in the training each of these was measured, as far as that is known

@@ -26,6 +26,7 @@ import psutil
 
 from ..client.cluster_record import ClusterRecord, LocalClusterError, NodeProcess, Process, record_path
 from ..core.emulated_nodes import EmulatedNode, parse
+from ..core.isolation import Isolation
 from ..core.ray_noise import is_noise
 from ..core.settings import Settings
 from .ray_connection import address_of, leave_ray
@@ -75,6 +76,7 @@ def up(
         return _serve_again(running, nodes, settings, tell, rounds)
     if running is not None and running.started:
         end_processes(running)  # what a cluster whose head died has left behind
+    _check_isolation(settings, emulate is None, tell)
     if address is not None:
         mode = os.environ.get("RAY_AUTH_MODE", "disabled")
         record = ClusterRecord(address, auth_mode=mode, token_path=os.environ.get("RAY_AUTH_TOKEN_PATH", ""))
@@ -119,6 +121,24 @@ def _serve_again(
     record = start_service(running, settings, tell, rounds)
     record.save(settings.state_dir)
     return Client.connect(record)
+
+
+def _check_isolation(settings: Settings, on_rays: bool, tell: Callable[[str], None]) -> None:
+    """Say aloud that jobs are not set apart. Raises: LocalClusterError where they cannot be as asked for."""
+    from ..executor.sandbox.line import problem
+    from ..scheduler.private_folders import unreachable
+
+    if settings.isolation is Isolation.NONE:
+        tell("isolation: none: jobs run as you and reach all that you reach; `up --isolation` sets them apart")
+        return
+    mode = os.environ.get("RAY_AUTH_MODE") or ("disabled" if on_rays else "token")
+    if mode != "token":
+        raise LocalClusterError(
+            f"isolation: {settings.isolation} needs a Ray cluster that takes a token, or jobs talk to it as you"
+            " do; start Ray with RAY_AUTH_MODE=token"
+        )
+    if why := problem(settings.isolation) or unreachable(settings):
+        raise LocalClusterError(why)
 
 
 def down(

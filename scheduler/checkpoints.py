@@ -7,13 +7,14 @@ import os
 import shutil
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import BinaryIO
 
 import fsspec
 
 from ..core.checkpoint_name import DATA, MANIFEST, SHARD_FILES, SHARDS, CheckpointName
 from ..core.errors import JobStateError
 from ..executor.files.workplace import local_path
+from ..executor.sandbox.ownership import acting_as, make_private
 
 
 class CheckpointFilesError(RuntimeError):
@@ -21,10 +22,13 @@ class CheckpointFilesError(RuntimeError):
 
 
 class CheckpointFiles:
-    """The checkpoints in a job's folder, a path or any fsspec URL. Raises: CheckpointFilesError."""
+    """The checkpoints in a job's folder, a path or any fsspec URL. Raises: CheckpointFilesError.
 
-    def __init__(self, url: str) -> None:
-        self.url = url
+    uid: of the job, where it has a user of its own.
+    """
+
+    def __init__(self, url: str, uid: int | None = None) -> None:
+        self.url, self._uid = url, uid
         try:
             self._fs, root = fsspec.core.url_to_fs(url)
         except (ImportError, ValueError, OSError) as error:
@@ -46,14 +50,15 @@ class CheckpointFiles:
     def copy_to(self, name: CheckpointName, other: CheckpointFiles) -> None:
         """Copy one checkpoint into another folder, where it appears whole or not at all.
 
-        Files on one disk become links of one another: nobody writes to a checkpoint after it was published.
+        Files on one disk become links of one another: nobody writes to a checkpoint after it was published. Jobs
+        with users of their own have files of their own.
         """
         try:
-            other._fs.makedirs(other._root, exist_ok=True)
+            other._make(other._root)
             manifest = json.loads(self._fs.cat_file(f"{self._root}/{name.stem}{MANIFEST}"))
             shards = [f"{name.stem}{SHARDS}/{file}" for file in manifest.get(SHARD_FILES, ())]
             if shards:
-                other._fs.makedirs(f"{other._root}/{name.stem}{SHARDS}", exist_ok=True)
+                other._make(f"{other._root}/{name.stem}{SHARDS}")
             # A checkpoint without a manifest does not exist.
             for file in (*shards, f"{name.stem}{DATA}", f"{name.stem}{MANIFEST}"):
                 self._copy(f"{self._root}/{file}", other, f"{other._root}/{file}")
@@ -65,14 +70,33 @@ class CheckpointFiles:
 
     def _copy(self, source: str, other: CheckpointFiles, target: str) -> None:
         if local_path(self.url) is not None and local_path(other.url) is not None:
-            _link(Path(source), Path(target))
+            if other._uid is None:
+                _link(Path(source), Path(target))
+            else:
+                with acting_as(self._uid):
+                    opened = os.open(source, os.O_RDONLY)
+                _copy(os.fdopen(opened, "rb"), Path(target), other._uid)
         elif self._fs == other._fs:
             self._fs.cp_file(source, target)
         else:
-            reading: Any = self._fs.open(source, "rb")
-            writing: Any = other._fs.open(target, "wb")
-            with reading as read, writing as written:
+            with self._fs.open(source, "rb") as read, other._fs.open(target, "wb") as written:
                 shutil.copyfileobj(read, written, 4 << 20)
+
+    def _make(self, folder: str) -> None:
+        if self._uid is None or local_path(self.url) is None:
+            self._fs.makedirs(folder, exist_ok=True)
+        else:
+            make_private(Path(folder), self._uid)
+
+
+def _copy(reading: BinaryIO, target: Path, uid: int) -> None:
+    """Copy a file to a place where it is a user's, and appears whole."""
+    beside = target.with_name(f"{target.name}.copy")
+    with reading, beside.open("wb") as written:
+        shutil.copyfileobj(reading, written, 4 << 20)
+        os.fchown(written.fileno(), uid, uid)
+        os.fsync(written.fileno())
+    beside.replace(target)
 
 
 def _link(source: Path, target: Path) -> None:

@@ -12,6 +12,7 @@ from ..executor.files.site import Site
 from .clock import Clock
 from .hooks import CycleHook
 from .jobs.record import JobRecord
+from .lines import line_of
 from .machines import Machines
 from .store.events import Event
 from .store.store import Store
@@ -34,7 +35,13 @@ class FolderHook(CycleHook):
 
         if job.package is not None:
             url = self._settings.outputs_url(job.id, job.spec.training.checkpoint.url)
-            self._machines.clean(job.machines, Site(job.folder, self._settings.state_dir, outputs_url=url), tell)
+            site = Site(
+                job.folder,
+                self._settings.state_dir,
+                outputs_url=url,
+                line=line_of(job.id, self._settings),
+            )
+            self._machines.clean(job.machines, site, tell)
 
     def clean_rest(self) -> None:
         """Remove folders of ended lives of jobs that an earlier service did not clean up."""

@@ -18,6 +18,7 @@ from ..estimators.measurements import Measurements
 from .changed_files import fit
 from .checkpoints import CheckpointFiles, CheckpointFilesError, chosen
 from .jobs.record import JobRecord, Origin
+from .lines import line_of
 from .reactions import Reaction, end
 from .store.store import Store
 from .verbs import Verb
@@ -124,7 +125,8 @@ class Forks:
             name = CheckpointName.parse(origin.checkpoint)
             assert name is not None
             own = self._settings.checkpoint_url(job_id, job.spec.training.checkpoint.url)
-            CheckpointFiles(origin.url).copy_to(name, CheckpointFiles(own))
+            source, uid = (line_of(one, self._settings).uid for one in (origin.job_id, job_id))
+            CheckpointFiles(origin.url, source).copy_to(name, CheckpointFiles(own, uid))
         except Exception as error:
             why = str(error) if isinstance(error, CheckpointFilesError) else f"{type(error).__name__}: {error}"
             self._do(job_id, partial(not_copied, why=f"fork of {origin.job_id}: {why}"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from ..core.isolation import Isolation
 from ..core.settings import Settings
 from ..executor.files.workplace import local_path
 from ..executor.sandbox.line import Line
@@ -19,8 +18,3 @@ def line_of(job_id: str, settings: Settings) -> Line:
         paths=tuple(settings.isolation_paths),
         passed=tuple(settings.pass_env),
     )
-
-
-def uid_of_outputs(job_id: str, settings: Settings) -> int | None:
-    """Return the user whose links in a job's outputs may lead only where that user gets; None: the service's."""
-    return line_of(job_id, settings).uid if settings.isolation is Isolation.USER else None

@@ -13,21 +13,26 @@ from ..core.errors import OutputError
 from ..core.output_tree import PART_BYTES, Entry, Kind, Name, Output, entries, entry_of, is_name
 from ..executor.files.output_mirror import Place
 from ..executor.files.workplace import local_path
+from ..executor.sandbox.ownership import acting_as
 
 PAGE = 10_000
 
 
 class Outputs:
-    """The outputs of one job. Raises: OutputError for a URL that cannot be read."""
+    """The outputs of one job. Raises: OutputError for a URL that cannot be read.
 
-    def __init__(self, url: str) -> None:
-        self.url = url
+    uid: of the job, whose links lead only where the job itself gets; None: it has no user of its own.
+    """
+
+    def __init__(self, url: str, uid: int | None = None) -> None:
+        self.url, self._uid = url, uid
         self._folder = local_path(url)
         self._place = None if self._folder is not None else Place(url)
 
     def page(self, after: Name = ()) -> list[Output]:
         """Return up to `PAGE` outputs after a name, in order; none once all were returned."""
-        return [Output(*found) for found in itertools.islice(self._entries(after), PAGE)]
+        with acting_as(self._uid):
+            return [Output(*found) for found in itertools.islice(self._entries(after), PAGE)]
 
     def contents(self, names: Sequence[Name]) -> list[bytes | None]:
         """Return the contents of the first few of these files, at least of one; None for a file that is gone.
@@ -50,7 +55,7 @@ class Outputs:
             return None
         if self._folder is not None:
             path = self._folder.joinpath(*name)
-            with suppress(OSError):
+            with suppress(OSError), acting_as(self._uid):
                 whole = path.parent.resolve().is_relative_to(self._folder.resolve())
                 if whole and entry_of(self._folder, path).kind is Kind.FILE:
                     with path.open("rb") as file:

@@ -52,6 +52,7 @@ from .housekeeping import Housekeeping
 from .identities import Identities
 from .jobs.record import ChangedFile, JobRecord
 from .kernels import load_kernels
+from .lines import line_of
 from .live_settings import LiveSettings
 from .log_retention import LogRetention
 from .loop import Loop
@@ -61,6 +62,7 @@ from .nodes import NodesSnapshot, NodeView
 from .outputs import Outputs
 from .packages import PackageStore
 from .powering import Powering
+from .private_folders import close_folders
 from .pruning import Pruning
 from .recording import trace_lines
 from .rest import may_have_executor
@@ -91,6 +93,7 @@ class SchedulerService:
         make_policy(settings.policy, **settings.policy_options)
         self._settings = settings
         self._watch = StoreWatch(SystemClock())
+        close_folders(settings)
         self._store = self._open_store(settings)
         self._live = LiveSettings(self._store, settings, begun)
         self._policy = PerPool(partial(make_policy, settings.policy, **settings.policy_options))
@@ -317,7 +320,7 @@ class SchedulerService:
 
         Raises: KeyError, JobStateError; pydantic.ValidationError for a bad spec.
         """
-        spec, job = accepted(spec_json, package, self._packages), self._store.get(job_id)
+        spec, job = accepted(spec_json, package), self._store.get(job_id)
         if job.asked != key and spec.door is job.spec.door:
             check_resumed(job, spec, self._settings, self._store.recall(script_key) if script_key else None)
         return self._cycle.do(job_id, partial(resume_changed, file=ChangedFile(spec, package, script_key)), key)
@@ -520,7 +523,8 @@ class SchedulerService:
         return self._settings.outputs_url(job.id, job.spec.training.checkpoint.url)
 
     def _outputs(self, job_id: str) -> Outputs:
-        return Outputs(self._outputs_url(self._store.get(job_id)))
+        url = self._outputs_url(self._store.get(job_id))
+        return Outputs(url, line_of(job_id, self._settings).uid)
 
     def others(self, user: str) -> dict[str, int]:
         """Return how many active jobs each other user has; "" stands for those of nobody known."""

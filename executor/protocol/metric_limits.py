@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from ...core.reports import MeasuredAt
 
-MOST = 100  # metrics of a job
+MOST = 200  # metrics of a job
 MOST_NAME = 100  # characters of a name
 TOO_MANY = f"reports more than {MOST} metrics; the {MOST} last named are kept"
 TOO_LONG = f"reports metrics with names of more than {MOST_NAME} characters; the names are cut"

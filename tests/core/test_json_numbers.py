@@ -9,7 +9,7 @@ import pytest
 from coadapt.cli import main
 from coadapt.core.events import EventKind
 from coadapt.core.job import JobState, Phase
-from coadapt.core.json_numbers import all_finite, dumps, restored, shown
+from coadapt.core.json_numbers import all_finite, dumps, restored, shown, with_finite_metrics
 from coadapt.core.schemas import JobDetails
 from coadapt.scheduler.jobs.record import JobRecord
 from coadapt.scheduler.presenters import job_details, job_row
@@ -79,6 +79,14 @@ def test_a_diverged_loss_is_kept_by_the_store_and_shown_as_valid_json(
     monkeypatch.setattr(main, "_connect", Client)
     for command in (["list", "--json"], ["describe", job.id, "--json"]):
         assert main.run(command) == 0
-        assert '"NaN"' in str(strict(capsys.readouterr().out)).replace("'", '"')
+        told = strict(capsys.readouterr().out)
+        row = told[0] if isinstance(told, list) else told
+        assert (row["metrics"]["loss"], row["metrics"]["best"]) == (None, None)
     assert main.run(["describe", job.id]) == 0
     assert "loss=NaN best=Infinity" in capsys.readouterr().out
+
+
+def test_each_metric_of_an_answer_is_finite_or_null() -> None:
+    answer = [{"id": "j-1", "metrics": {"loss": math.nan, "seen": 3, "worst": -math.inf}, "lr": math.nan}]
+    told = json.loads(dumps(with_finite_metrics(answer)))
+    assert told == [{"id": "j-1", "metrics": {"loss": None, "seen": 3, "worst": None}, "lr": "NaN"}]

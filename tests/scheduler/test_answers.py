@@ -9,7 +9,7 @@ from typing import Any
 import jsonschema
 import pytest
 from coadapt.client.answers_schema import SCHEMA_PATH
-from coadapt.core.json_numbers import dumps
+from coadapt.core.json_numbers import dumps, with_finite_metrics
 from coadapt.policies.catalogue import make_policy, policy_names
 from coadapt.scheduler.presenters import cluster_view, explain, job_details, job_row, wait_reason
 
@@ -35,7 +35,9 @@ def check(answer: Any, verb: str) -> None:
     schema = json.loads(SCHEMA_PATH.read_text())
     for name, part in schema["$defs"].items():
         part["additionalProperties"] = name == "ExplainView"  # policies add facts there
-    jsonschema.validate(json.loads(dumps(answer)), {**schema["properties"][verb], "$defs": schema["$defs"]})
+    jsonschema.validate(
+        json.loads(dumps(with_finite_metrics(answer))), {**schema["properties"][verb], "$defs": schema["$defs"]}
+    )
 
 
 @pytest.mark.parametrize("policy", policy_names())
@@ -56,12 +58,12 @@ def test_answers_are_as_the_schema_says(policy: str, tmp_path: Path) -> None:
     check(cluster_view(nodes, jobs, world.settings, 1, last.plan, events=events, phases=phases), "cluster")
 
 
-def test_numbers_that_are_none_are_texts_of_the_schema(tmp_path: Path) -> None:
+def test_numbers_that_are_none_are_texts_of_the_schema_and_null_among_metrics(tmp_path: Path) -> None:
     world = World(tmp_path, "1x t4:4")
     world.play("submit a unprofiled\nwish a t4-000:2\ngo\nruns a")
     row = job_row(world.job("a"))
     row["metrics"], row["lr"] = {"loss": float("nan"), "best": float("-inf")}, float("inf")
     check([row], "list")
-    row["metrics"] = {"loss": "none"}
+    row["metrics"] = {"loss": "NaN"}
     with pytest.raises(jsonschema.ValidationError):
         check([row], "list")

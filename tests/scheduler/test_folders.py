@@ -15,6 +15,7 @@ from coadapt.executor.files.job_folder import work_folder
 from coadapt.executor.files.site import Site
 from coadapt.scheduler.folders import FolderHook
 from coadapt.scheduler.jobs.record import JobRecord
+from coadapt.scheduler.lines import line_of
 from coadapt.scheduler.reactions import end
 from coadapt.scheduler.store.store import Store
 
@@ -51,7 +52,8 @@ def test_a_job_is_cleaned_on_its_machines_and_its_log_says_what_has_to_stay(sett
     hook = FolderHook(store, machines, settings, ManualClock())
     job = ended(store, "a")
     hook.retired(job)
-    site = Site(job.folder, settings.state_dir, outputs_url=f"s3://bucket/{job.id}/outputs")
+    url = f"s3://bucket/{job.id}/outputs"
+    site = Site(job.folder, settings.state_dir, outputs_url=url, line=line_of(job.id, settings))
     assert machines.cleaned == [(job.machines, site)]
     told = store.events(job.id)[-1]
     assert (told.kind, told.data["text"]) == (EventKind.OUTPUTS, "10.0.0.2 is away")
