@@ -12,6 +12,7 @@ import json
 import os
 import random
 import shutil
+import subprocess
 import sys
 import tempfile
 import time
@@ -79,6 +80,13 @@ def attack(isolation: Isolation) -> dict[str, set[str]]:
         shutil.rmtree(outer, ignore_errors=True)
 
 
+def attack_apart(isolation: Isolation) -> dict[str, set[str]]:
+    """Do the same in a process of its own: one process connects to one Ray cluster."""
+    command = [sys.executable, "-m", "benchmarks.security", "--attack", isolation.value]
+    told = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
+    return {kind: set(steps) for kind, steps in json.loads(told.splitlines()[-1]).items()}
+
+
 def attacked(client: Client, outer: Path, settings: Settings) -> dict[str, set[str]]:
     address = json.loads((Path(settings.state_dir) / "cluster.json").read_text())["address"]
     found = {}
@@ -114,10 +122,6 @@ def until(client: Client, job_id: str, phases: tuple[str, ...]) -> None:
         if time.monotonic() > deadline:
             raise SystemExit(f"{job_id} is {row['phase']} after {WAIT_S:g} s: {row['reason']}")
         time.sleep(0.5)
-
-
-def why_not(isolation: Isolation) -> str:
-    return problem(isolation)
 
 
 def make_passable() -> None:
@@ -178,15 +182,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--messages", type=int, default=80_000)
     parser.add_argument("--job-files", type=int, default=20_000)
+    parser.add_argument("--attack", type=Isolation, help="only the attack under one isolation, as JSON")
     arguments = parser.parse_args()
     make_passable()
+    if arguments.attack is not None:
+        print(json.dumps({kind: sorted(steps) for kind, steps in attack(arguments.attack).items()}))
+        return
     crashes, peak_mib = fuzzed(arguments.messages, arguments.job_files)
     reached: dict[Isolation, dict[str, set[str]]] = {}
     for isolation in Isolation:
-        if why := why_not(isolation):
+        if why := problem(isolation):
             print(f"{isolation}: not tried here: {why}")
         else:
-            reached[isolation] = attack(isolation)
+            reached[isolation] = attack_apart(isolation)
     columns = [(isolation, kind) for isolation in reached for kind in KINDS]
     rows = [
         [step, *("yes" if step in reached[isolation][kind] else "-" for isolation, kind in columns)]

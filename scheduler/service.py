@@ -477,7 +477,7 @@ class SchedulerService:
         return self._backups.part(name, offset, PART_BYTES)
 
     def prune(self, dry_run: bool = False) -> Sequence[dict[str, Any]]:
-        """Remove what retention does not keep, or only say what that is: `core.schemas.PrunedRow`s. Raises: StateError."""
+        """Remove what retention does not keep, or only say what that is, as `PrunedRow`s. Raises: StateError."""
         with self._watch.storing():
             return [asdict(one) for one in self._pruning.prune(dry_run=dry_run)]
 

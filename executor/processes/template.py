@@ -120,10 +120,10 @@ class Template:
             connection.close()
             return
         try:
-            wanted = message.pop("fork", False)
+            wanted, lasts = message.pop("fork", False), message.pop("lasts", False)
             self._own(Owner(**message))
             if wanted and len(descriptors) == 3 and not _hung_up(connection):
-                self._fork(connection, *descriptors)
+                self._fork(connection, *descriptors, lasts=bool(lasts))
             else:
                 connection.close()
         except (OSError, TypeError):
@@ -148,7 +148,9 @@ class Template:
 
     # --- children -------------------------------------------------------------------------------------------
 
-    def _fork(self, connection: socket.socket, channel: int, output: int, request: int) -> None:
+    def _fork(
+        self, connection: socket.socket, channel: int, output: int, request: int, *, lasts: bool
+    ) -> None:
         parent = os.getpid()
         pid = os.fork()
         if pid == 0:
@@ -161,7 +163,7 @@ class Template:
             raise
         child = self._children[pid] = Child(pid, pidfd, connection)
         self._watch(pidfd, lambda: self._ended(child))
-        if request.kind == "script":  # else it serves others, too, and ends by itself
+        if not lasts:  # else it serves others, too, and ends by itself
             self._watch(connection, lambda: _end(child))
         try:
             send(connection, {"pid": pid}, [pidfd])

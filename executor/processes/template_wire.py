@@ -74,7 +74,7 @@ class ForkRequest:
 
     def message(self) -> dict[str, Any]:
         """Return what the template is told; the rest lies in the file that goes with it."""
-        return {**asdict(self.owner), "fork": True}
+        return {**asdict(self.owner), "fork": True, "lasts": self.kind != "script"}
 
     def file(self) -> int:
         """Return a new file of memory that holds the request; the caller has to close it."""
