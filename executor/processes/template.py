@@ -148,9 +148,7 @@ class Template:
 
     # --- children -------------------------------------------------------------------------------------------
 
-    def _fork(
-        self, connection: socket.socket, channel: int, output: int, request: int, *, lasts: bool
-    ) -> None:
+    def _fork(self, connection: socket.socket, channel: int, output: int, request: int, *, lasts: bool) -> None:
         parent = os.getpid()
         pid = os.fork()
         if pid == 0:

@@ -16,6 +16,7 @@ from coadapt.scheduler.presenters import job_details, job_row
 from coadapt.scheduler.store.events import Event
 from coadapt.scheduler.store.store import Store
 
+from tests.support.listed import Listed
 from tests.support.records import A, reported, running
 
 
@@ -69,7 +70,7 @@ def test_a_diverged_loss_is_kept_by_the_store_and_shown_as_valid_json(
     assert math.isnan(kept.metrics["loss"])
     assert kept.metrics["best"] == math.inf
 
-    class Client:
+    class Client(Listed):
         def list(self) -> list[dict]:
             return [dict(job_row(kept))]
 

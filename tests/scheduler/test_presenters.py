@@ -39,6 +39,7 @@ from coadapt.scheduler.reactions import claim, end, react
 from coadapt.scheduler.store.events import Event
 
 from tests.support.cycles import World
+from tests.support.listed import Listed
 from tests.support.records import REPORT, A, B, job, profiling, running
 
 
@@ -140,7 +141,7 @@ def test_the_command_prints_the_code(
     world = World(tmp_path, "1x t4:2")
     world.play("submit a types=h100\ngo")
 
-    class Client:
+    class Client(Listed):
         def list(self) -> list[JobRow]:
             return list(rows_of(world).values())
 
