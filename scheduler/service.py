@@ -283,13 +283,6 @@ class SchedulerService:
     def put_package(self, name: str, data: bytes) -> None:
         self._packages.put(name, data)
 
-    def list(self) -> Sequence[dict[str, Any]]:
-        """Return a `core.schemas.JobRow` of every job, in submission order."""
-        nodes, jobs = self._nodes.snapshot, self._store.every()
-        cluster = _cluster(nodes)
-        rows = [dict(presenters.job_row(job, self._waits(job, nodes), cluster, nodes.asleep)) for job in jobs]
-        return self._shown(rows)
-
     def describe(self, job_id: str) -> dict[str, Any]:
         """Return `core.schemas.JobDetails`. Raises: KeyError."""
         job = self._store.get(job_id)

@@ -31,7 +31,7 @@ def test_no_job_is_said_to_lack_a_gpu_type_before_the_nodes_are_known(tmp_path: 
         make_policy("fifo"),
     )
     service._compiling, service._clock = False, SystemClock()
-    (row,) = service.list()
+    ((row,), _) = service.page(None, 10)
     found = service.explain(row["id"])
     assert (row["wait_reason"], found["reason"]) == ("next_round", "next_round")
     assert found["lines"] == ["a-1 is waiting: it takes part in the next round"]
