@@ -1,0 +1,243 @@
+"""What goes wrong in months of service, line by line, and how soon a store that fails is told and heals.
+
+    python -m benchmarks.faults [--hold 120]
+
+Each line of what an operator met before is held by tests, which run here. Then a real store under a real loop
+is hurt: its disk is full, another program holds its lock, it is read-only, or each write takes 2 s. The loop ticks
+on, jobs are submitted again and again, and what was confirmed must be there in the end.
+* degraded_told_s: until it is told that nothing can be stored. healed_s: from the cause's end to the next change.
+* jobs_lost, jobs_run_twice: of those that were confirmed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from coadapt.core.errors import StateError
+from coadapt.core.job import JobSpec
+from coadapt.scheduler.clock import SystemClock
+from coadapt.scheduler.degraded import StoreWatch
+from coadapt.scheduler.loop import Loop
+from coadapt.scheduler.store.store import Store
+from sqlalchemy import event
+
+from .arguments import at_least
+from .harness import finish, table
+
+STORE = "tests/scheduler/store"
+# What an operator met, and the tests that hold it now.
+LINES: dict[str, tuple[str, ...]] = {
+    "1 a full disk or a held lock ends rounds": ("tests/scheduler/test_loop.py",),
+    "2 one job or one executor stops all": ("tests/scheduler/test_quarantine.py", "tests/scheduler/test_lanes.py"),
+    "3 no upgrade, no rollback, settings need a stop": (
+        f"{STORE}/test_migrations.py",
+        "tests/scheduler/test_live_settings.py",
+    ),
+    "4 a clock that is set": ("tests/scheduler/test_clock.py",),
+    "5 every job that ever ran is visited": (f"{STORE}/test_store.py", "tests/api/test_bad_input.py"),
+    "6 nothing is pruned, backups are empty": (
+        f"{STORE}/test_retention.py",
+        f"{STORE}/test_row_pruning.py",
+        f"{STORE}/test_restoring.py",
+        "tests/scheduler/test_pruning.py",
+        "tests/scheduler/test_log_retention.py",
+    ),
+    "7 executors keep memory, losses add up": (
+        "tests/scheduler/test_rest.py",
+        "tests/scheduler/test_executors.py",
+    ),
+    "8 two services on one store": (f"{STORE}/test_opening.py",),
+    "9 a script owns the cluster": ("tests/executor/sandbox", "tests/scheduler/test_private_folders.py"),
+    "10 packages and specs are believed": ("tests/scheduler/test_submissions.py", "tests/api/test_bad_input.py"),
+    "11 variables of GPUs, metrics without bound": ("tests/client/test_bad_jobs.py", f"{STORE}/test_metrics.py"),
+}
+EVERY_S = 0.05  # between two submits
+PATIENCE_S = 30.0
+
+
+def lines_mended() -> list[tuple[str, bool]]:
+    """Run the tests of each line, and return whether they hold."""
+    found = []
+    for line, paths in LINES.items():
+        words = [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            "-p",
+            "no:cacheprovider",
+            "-n",
+            "0",
+            "-m",
+            "not live",
+            *paths,
+        ]
+        found.append((line, subprocess.run(words, capture_output=True, check=False).returncode == 0))
+    return found
+
+
+@dataclass
+class Hurt:
+    """A store under a loop, and jobs that are submitted all the time."""
+
+    store: Store
+    watch: StoreWatch
+    path: Path
+    confirmed: list[str]
+    last_s: float = 0.0  # when a job was confirmed last, monotonic
+
+    def until(self, holds: Callable[[], bool]) -> float | None:
+        """Return how long it took until something held; None: it did not."""
+        began_s = time.monotonic()
+        while not holds():
+            if time.monotonic() - began_s > PATIENCE_S:
+                return None
+            time.sleep(0.01)
+        return time.monotonic() - began_s
+
+
+@contextmanager
+def hurt() -> Iterator[Hurt]:
+    with tempfile.TemporaryDirectory() as folder:
+        clock, woken, stop = SystemClock(), threading.Event(), threading.Event()
+        watch, path = StoreWatch(clock), Path(folder) / "jobs.sqlite"
+        store = Store(path, watch.wrote)
+        subject = Hurt(store, watch, path, [])
+
+        def tick() -> None:
+            store.write_fact("ticked_s", str(clock.steady_s()))
+
+        def submit() -> None:
+            number = 0
+            while not stop.wait(EVERY_S):
+                number += 1
+                try:
+                    with watch.storing():
+                        spec = JobSpec(name="job", script="train.py", env={"WORDS": "x" * 2000})
+                        job, _ = store.submit(spec, clock.steady_s(), idempotency_key=f"k{number}")
+                except StateError:
+                    continue
+                subject.confirmed.append(job.id)
+                subject.last_s = time.monotonic()
+
+        loop = Loop(store, watch, clock, [], tick, lambda: 0.2, woken)
+        loop.start()
+        submitting = threading.Thread(target=submit, daemon=True)
+        submitting.start()
+        try:
+            subject.until(lambda: len(subject.confirmed) >= 3)
+            yield subject
+        finally:
+            stop.set()
+            submitting.join()
+            loop.stop()
+            store.close()
+
+
+def full(subject: Hurt) -> Callable[[], None]:
+    def limit(pages: int) -> None:
+        subject.store.database.write(
+            lambda connection: connection.exec_driver_sql(f"pragma max_page_count={pages}")
+        )
+
+    limit(1)
+    return lambda: limit(1_000_000_000)
+
+
+def locked(subject: Hurt) -> Callable[[], None]:
+    other = sqlite3.connect(subject.path, isolation_level=None, check_same_thread=False)
+    other.execute("begin immediate")
+    return other.close
+
+
+def read_only(subject: Hurt) -> Callable[[], None]:
+    def only(on: int) -> None:
+        database = subject.store.database
+        with database._lock:  # outside of any transaction, as the file system does it
+            database._writer.exec_driver_sql(f"pragma query_only={on}")
+
+    only(1)
+    return lambda: only(0)
+
+
+def slow(subject: Hurt) -> Callable[[], None]:
+    mended = threading.Event()
+
+    def wait(connection: object, cursor: object, statement: str, *rest: object) -> None:
+        if statement.startswith("begin immediate") and not mended.is_set():
+            time.sleep(2.0)  # what is tried is a disk that is slow
+
+    event.listen(subject.store.database.engine, "before_cursor_execute", wait)
+    return mended.set
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a fault went."""
+
+    told_s: float | None
+    healed_s: float | None
+    lost: int
+    twice: int
+
+
+def tried(fault: Callable[[Hurt], Callable[[], None]], hold_s: float) -> Outcome:
+    """Hurt a store for a while, mend it, and look at what was confirmed."""
+    with hurt() as subject:
+        mend = fault(subject)
+        told_s = subject.until(lambda: bool(subject.watch.notes()))
+        time.sleep(hold_s)
+        mend()
+        mended_s = time.monotonic()
+        healed_s = subject.until(lambda: subject.last_s > mended_s and subject.watch.degraded is None)
+        confirmed = list(subject.confirmed)
+        stored = Counter(job.id for job in subject.store.every())
+    return Outcome(
+        told_s, healed_s, sum(id not in stored for id in confirmed), sum(many > 1 for many in stored.values())
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--hold", type=at_least(1), default=120, help="seconds that the lock is held")
+    parser.add_argument("--no-lines", action="store_true", help="leave out the tests of each line")
+    options = parser.parse_args()
+    figures: dict[str, float] = {}
+    if not options.no_lines:
+        lines = lines_mended()
+        table("What an operator met", ["line", "holds"], [(line, "yes" if held else "NO") for line, held in lines])
+        figures["lines_mended"] = float(sum(held for _, held in lines))
+    faults = {"full": (full, 3.0), "locked": (locked, float(options.hold)), "read_only": (read_only, 3.0)}
+    faults["slow"] = (slow, 10.0)
+    outcomes = {name: tried(fault, hold_s) for name, (fault, hold_s) in faults.items()}
+    shown = {name: (_s(one.told_s), _s(one.healed_s), one.lost, one.twice) for name, one in outcomes.items()}
+    columns = ["store", "told after, s", "healed after, s", "jobs lost", "jobs run twice"]
+    table("A store that fails", columns, [(name, *cells) for name, cells in shown.items()])
+    for name, one in outcomes.items():
+        figures |= {f"{name}/degraded_told_s": _figure(one.told_s), f"{name}/healed_s": _figure(one.healed_s)}
+    figures["jobs_lost"] = float(sum(one.lost for one in outcomes.values()))
+    figures["jobs_run_twice"] = float(sum(one.twice for one in outcomes.values()))
+    finish("faults", figures)
+
+
+def _s(seconds: float | None) -> str:
+    return "never" if seconds is None else f"{seconds:.2f}"
+
+
+def _figure(seconds: float | None) -> float:
+    return PATIENCE_S if seconds is None else round(seconds, 3)
+
+
+if __name__ == "__main__":
+    main()
