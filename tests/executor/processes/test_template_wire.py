@@ -62,7 +62,8 @@ def test_a_request_arrives_as_it_was_sent_with_its_descriptors() -> None:
         send(ours, request.message(), [file])
         message, descriptors = receive(theirs)
     os.close(file)
-    assert message == {"session": "s", "pid": 7, "fork": True}, "the template is told nothing of the job"
+    told = {"session": "s", "pid": 7, "fork": True, "lasts": False}
+    assert message == told, "the template is told nothing of the job"
     assert len(descriptors) == 1
     assert ForkRequest.read(descriptors[0]) == request
 
