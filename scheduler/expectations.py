@@ -11,7 +11,6 @@ from ..estimators.predictor import Work, asked_speeds, predict, work_left
 from ..estimators.run_lengths import RunLengths
 from .jobs.record import JobRecord
 
-NO_USER = ""  # job files name no user
 NO_LENGTHS = RunLengths()
 
 
@@ -25,7 +24,7 @@ def expectations(
     """Return what each job still needs on the GPUs it asks for, of the type of its pool that is fastest for it.
 
     Args:
-        lengths: of earlier runs.
+        lengths: of earlier runs. Those of other users do not count.
         trained_s: seconds a job has had GPUs, by its id.
     """
     found = dict.fromkeys((job.id for job in jobs), UNKNOWN)
@@ -37,7 +36,7 @@ def expectations(
         speeds = asked_speeds([models.get(job.id) for job in mine], asked, cluster.of_pool(pool))
         columns = zip(mine, speeds.samples_per_s.tolist(), speeds.error.tolist(), strict=True)
         for job, samples_per_s, error in columns:
-            earlier = lengths.of(NO_USER, job.script_key) if job.script_key else None
+            earlier = lengths.of(job.owner, job.script_key) if job.script_key else None
             had_s = 0.0 if earlier is None else trained_s(job.id)
             known = predict(work_of(job, had_s), samples_per_s, error, earlier)
             if not known.known and job.foretold is not None:

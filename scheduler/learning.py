@@ -15,7 +15,6 @@ from ..estimators import learned_file
 from ..estimators.learner import EndedRun, LearnedT, Learner
 from ..estimators.relearning import Comparison, Fitted, relearn
 from .clock import Clock
-from .expectations import NO_USER
 from .hooks import Change, CycleHook, RoundDone
 from .jobs.record import JobRecord
 from .store.ended import Ended
@@ -117,4 +116,4 @@ def _teaches(job: Ended) -> bool:
 
 def ended_run(job: Ended) -> EndedRun:
     """Return what learners see of an ended job."""
-    return EndedRun(NO_USER, job.script_key, job.finished_s, job.served_s, job.samples)
+    return EndedRun(job.owner, job.script_key, job.finished_s, job.served_s, job.samples)

@@ -275,7 +275,8 @@ class SchedulerService:
         if "spec" not in changed:
             return source, source.spec, None
         spec = accepted(changed["spec"], changed.get("package", source.package))
-        return source, spec, self._store.recall(changed["script_key"]) if changed.get("script_key") else None
+        key = changed.get("script_key")
+        return source, spec, self._store.recall(key, source.owner) if key else None
 
     def has_package(self, name: str) -> bool:
         return self._packages.has(name)
@@ -315,7 +316,8 @@ class SchedulerService:
         """
         spec, job = accepted(spec_json, package), self._store.get(job_id)
         if job.asked != key and spec.door is job.spec.door:
-            check_resumed(job, spec, self._settings, self._store.recall(script_key) if script_key else None)
+            known = self._store.recall(script_key, job.owner) if script_key else None
+            check_resumed(job, spec, self._settings, known)
         return self._cycle.do(job_id, partial(resume_changed, file=ChangedFile(spec, package, script_key)), key)
 
     def change(self, job_id: str, verb: str, key: str) -> bool:

@@ -98,8 +98,8 @@ def profile_views(
 ) -> dict[ProfileWork, JobView]:
     """Return the profile runs that take part in a round; those under way come first.
 
-    In each pool, a GPU type's runs hold at most `share` of its GPUs, and one run is always allowed. Of jobs with
-    the same script and arguments one is measured; the others wait for what it finds.
+    In each pool, a GPU type's runs hold at most `share` of its GPUs, and one run is always allowed. Of a
+    user's jobs with the same script and arguments one is measured; the others wait for what it finds.
     """
     room = {
         (pool, t): max(math.floor(share * gpus), 1)
@@ -107,7 +107,7 @@ def profile_views(
         for t, gpus in part.capacity().items()
     }
     held = dict.fromkeys(room, 0)
-    begun: set[tuple[str, str]] = set()
+    begun: set[tuple[str, str, str]] = set()
     views: dict[ProfileWork, JobView] = {}
     runs = [
         (job, run)
@@ -127,7 +127,7 @@ def profile_views(
             continue
         if waits_for_other_types(job, run, cluster.of_pool(kind[0]).gpu_types):
             continue
-        twin = (job.script_key or job.id, run.gpu_type)
+        twin = (job.owner, job.script_key or job.id, run.gpu_type)
         if twin in begun and not run.active:
             continue
         begun.add(twin)

@@ -420,9 +420,13 @@ class Store:
             changes.known |= {(owner, key): (one, now) for key, one in measured.items()}
 
     def recall(self, fingerprint: str, owner: str = "") -> Measurements | None:
-        """Return measurements of a user's earlier jobs with this fingerprint; None: none, or they are torn."""
+        """Return measurements of a user's earlier jobs with this fingerprint; None: none, or they are torn.
+
+        What was measured before jobs had owners counts for every user who has measured nothing yet.
+        """
         with self._db.reading() as connection:
-            return known.read(connection, owner, fingerprint)
+            found = known.read(connection, owner, fingerprint)
+            return known.read(connection, "", fingerprint) if found is None and owner else found
 
     def ended_jobs(self, most: int) -> list[ended.Ended]:
         """Return the newest jobs that have ended, in submission order, with what learners look at."""

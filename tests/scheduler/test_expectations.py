@@ -12,7 +12,7 @@ from coadapt.core.reports import JobInfo
 from coadapt.estimators.log_normal import LogNormal
 from coadapt.estimators.measurements import Measurements
 from coadapt.estimators.run_lengths import Lengths, RunLengths
-from coadapt.scheduler.expectations import NO_LENGTHS, NO_USER, expectations, work_of
+from coadapt.scheduler.expectations import NO_LENGTHS, expectations, work_of
 from coadapt.scheduler.jobs.record import JobRecord
 
 from tests.support.records import SPEC, job
@@ -46,7 +46,7 @@ def test_of_a_job_without_model_report_or_earlier_runs_nothing_is_known() -> Non
 
 
 def test_earlier_runs_of_the_script_say_how_long_a_new_job_takes() -> None:
-    lengths = RunLengths({(NO_USER, "script"): Lengths(LogNormal(600.0, 0.3))})
+    lengths = RunLengths({("", "script"): Lengths(LogNormal(600.0, 0.3))})
     new = job(script_key="script")
     assert expected(new, lengths).source is ExpectedSource.EARLIER_RUNS
     assert expected(new, lengths, trained_s=300.0).mean_s < expected(new, lengths).mean_s

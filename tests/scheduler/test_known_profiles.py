@@ -46,7 +46,7 @@ def test_a_report_that_changes_the_noise_alone_writes_nothing(
     known, first = KnownProfiles(store), measured("t4")
     tell(known, None, first)
     written: list[str] = []
-    monkeypatch.setattr(store, "remember", lambda entries, now: written.extend(entries))
+    monkeypatch.setattr(store, "remember", lambda entries, now, owner: written.extend(entries))
     tell(known, first, replace(first, **NOISY))  # type: ignore[arg-type]
     assert (written, known.version) == ([], 2)
     tell(known, first, first.with_rows("t4", [StepRow(1, 2, 8, 0, 0.2, 0.1, 5)]))
@@ -81,3 +81,15 @@ def test_a_model_is_made_again_only_for_other_measurements_or_gpu_types() -> Non
     assert model(first, "a100", "t4") is not made
     assert model(measured("t4"), "t4") is not made
     assert not errors
+
+
+def test_nobody_elses_measurements_decide_how_a_job_is_placed(store: Store) -> None:
+    known = KnownProfiles(store)
+    mine, theirs = replace(JOB, owner="ann"), replace(JOB, owner="bob")
+    store.remember({"s": measured("t4")}, 1.0, "bob")
+    assert known.with_known(mine) == mine
+    assert known.with_known(theirs).measurements is not None
+    store.remember({"s": measured("a100")}, 1.0)
+    found = KnownProfiles(store).with_known(mine).measurements
+    assert found is not None, "what was measured before jobs had owners counts for all"
+    assert set(found.profiles) == {"a100"}
