@@ -76,6 +76,8 @@ def up(
         return _serve_again(running, nodes, settings, tell, rounds)
     if running is not None and running.started:
         end_processes(running)  # what a cluster whose head died has left behind
+    if emulate is not None:
+        _ray_command()  # before anything is said or made
     _check_isolation(settings, emulate is None, tell)
     if address is not None:
         mode = os.environ.get("RAY_AUTH_MODE", "disabled")
@@ -83,7 +85,6 @@ def up(
         # "auto" means another cluster as soon as another one starts here, or in a shell with other variables.
         record = replace(record, address=address_of(record))
     else:
-        _ray_command()  # before anything is said or made
         tell(f"starting Ray with {_nodes(len(nodes))}")
         record = _start_cluster(nodes, Path(settings.state_dir))
     record.save(settings.state_dir)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import time
 import uuid
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
@@ -140,9 +139,9 @@ class JobFolders:
                 shutil.rmtree(path, ignore_errors=True)
 
 
-def packages(folder: Path) -> list[PackageFile]:
-    """Return the packages on disk."""
-    found, now = list[PackageFile](), time.time()
+def packages(folder: Path, now: float) -> list[PackageFile]:
+    """Return the packages on disk. `now`: by the machine's clock, as that of files is."""
+    found = list[PackageFile]()
     if folder.is_dir():
         for path in sorted(folder.iterdir()):
             with suppress(FileNotFoundError):

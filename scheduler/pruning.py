@@ -134,7 +134,7 @@ class Pruning:
 
     def _packages(self, dry_run: bool) -> Removed:
         folder = self._settings.package_dir
-        there = packages(folder)
+        there = packages(folder, self._clock.wall_s())
         named = self._rows.named_packages([one.name for one in there])
         going = retention.packages_to_remove(there, named, self._settings.retention.package_days)
         if not dry_run:
