@@ -19,7 +19,7 @@ def register(app: typer.Typer) -> None:
 def down(
     grace: Annotated[
         float, typer.Option(metavar="SECONDS", min=0, max=86_400, help="How long jobs may take to save.")
-    ] = 20.0,
+    ] = 60.0,
     keep_jobs: Annotated[
         bool, typer.Option("--keep-jobs", help="End only the scheduler; jobs train on, and find the next one.")
     ] = False,

@@ -144,7 +144,7 @@ def _check_isolation(settings: Settings, on_rays: bool, tell: Callable[[str], No
 
 def down(
     state_dir: str | Path | None = None,
-    grace_s: float = 20.0,
+    grace_s: float = 60.0,
     *,
     keep_jobs: bool = False,
     sure: Callable[[Mapping[str, int]], None] = lambda others: None,

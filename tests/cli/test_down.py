@@ -49,7 +49,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_where_all_jobs_are_ones_own_nobody_is_asked(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main.run(["down"]) == Exit.OK
-    assert (Service.ended, record_path(home).exists()) == ([(20.0, False)], False)
+    assert (Service.ended, record_path(home).exists()) == ([(60.0, False)], False)
     assert capsys.readouterr().out == "down\n"
     assert main.run(["down"]) == Exit.OK
     assert capsys.readouterr().out == "nothing was running\n"
@@ -70,7 +70,7 @@ def test_jobs_of_others_are_not_stopped_unasked(
     assert "3 jobs of other users would stop (somebody: 1, ann: 2); --yes ends the scheduler all the same" in err
     assert (Service.ended, record_path(home).exists()) == ([], True)
     assert main.run(["down", "--yes"]) == Exit.OK
-    assert Service.ended == [(20.0, False)]
+    assert Service.ended == [(60.0, False)]
 
 
 @pytest.mark.parametrize(("answer", "code"), [(True, Exit.OK), (False, Exit.INTERRUPTED)])
@@ -92,7 +92,7 @@ def test_with_keep_jobs_only_the_scheduler_ends_and_nobody_is_asked(
 ) -> None:
     monkeypatch.setattr(Service, "others_have", {"ann": 1})
     assert main.run(["down", "--keep-jobs"]) == Exit.OK
-    assert (Service.ended, record_path(home).exists()) == ([(20.0, True)], True)
+    assert (Service.ended, record_path(home).exists()) == ([(60.0, True)], True)
     assert "jobs train on" in capsys.readouterr().out
     monkeypatch.setattr(Service, "there", False)
     assert main.run(["down", "--keep-jobs"]) == Exit.NO_CLUSTER
