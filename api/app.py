@@ -10,6 +10,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 
+from ..core.api_settings import ApiSettings
 from ..core.refused_values import refused
 from . import (
     care_routes,
@@ -46,8 +47,8 @@ async def _let_in(request: Request) -> None:
     request.state.who = await context(request).allow(request)
 
 
-def make_app(scheduler: Scheduler) -> FastAPI:
-    """Return the app over a scheduler."""
+def make_app(scheduler: Scheduler, settings: ApiSettings | None = None) -> FastAPI:
+    """Return the app over a scheduler. `settings`: say which proxies it believes; by default none."""
     app = FastAPI(
         title="Coadapt",
         version="1",
@@ -56,7 +57,7 @@ def make_app(scheduler: Scheduler) -> FastAPI:
         openapi_url="/openapi.json",
         dependencies=[Depends(_let_in)],
     )
-    app.state.context = Context(scheduler)
+    app.state.context = Context(scheduler, settings or ApiSettings())
     for one in _ROUTERS:
         app.include_router(one.router)
     app.add_exception_handler(RequestValidationError, _refused_parameters)

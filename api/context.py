@@ -12,6 +12,7 @@ from typing import Any
 from fastapi import Request
 from fastapi.responses import Response
 
+from ..core.api_settings import ApiSettings
 from ..core.identity import Identity, Role
 from ..core.json_numbers import dumps, with_finite_metrics
 from .access import RULES, changes, may, sees
@@ -26,13 +27,19 @@ MOST_KNOWN = 10_000
 class Context:
     """The state of one app."""
 
-    def __init__(self, scheduler: Scheduler) -> None:
+    def __init__(self, scheduler: Scheduler, settings: ApiSettings) -> None:
+        self._settings = settings
         self.scheduler, self.feed = scheduler, Feed(scheduler)
         self._known: OrderedDict[str, tuple[float, Identity]] = OrderedDict()
         self._owners: OrderedDict[str, str] = OrderedDict()
 
     async def identify(self, request: Request) -> Identity:
-        """Return who asks. Raises: Problem."""
+        """Return who asks: by a token, or by the word of a proxy that is trusted. Raises: Problem."""
+        if (named := self._named_by_proxy(request)) is not None:
+            found = await self.scheduler.call("known_user", named)
+            if isinstance(found, str):
+                raise Problem(401, found)
+            return Identity(found["user"], Role(found["role"]))
         scheme, _, token = request.headers.get("authorization", "").partition(" ")
         if not token:
             raise Problem(401, "no token: send `Authorization: Bearer TOKEN`; `coadapt login` stores one")
@@ -51,6 +58,12 @@ class Context:
         while len(self._known) > MOST_KNOWN:
             self._known.popitem(last=False)
         return who
+
+    def _named_by_proxy(self, request: Request) -> str | None:
+        """Return the user whom a trusted proxy names; None: no such proxy asks, or it names nobody."""
+        if request.client is None or request.client.host not in self._settings.trusted_proxies:
+            return None
+        return request.headers.get(self._settings.user_header) or None
 
     async def owner(self, job_id: str) -> str:
         """Return whose a job is, which never changes. Raises: KeyError for an unknown job."""

@@ -102,7 +102,7 @@ class ApiActor:
     """The class of the actor that serves the API."""
 
     def __init__(self, settings: ApiSettings, port: int) -> None:
-        self._server = Server(make_app(RayScheduler()), settings, port)
+        self._server = Server(make_app(RayScheduler(), settings), settings, port)
 
     def port(self) -> int:
         """Return the port that it listens on."""

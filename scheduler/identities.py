@@ -50,6 +50,15 @@ class Identities:
             self._store.write(table.change_token(token_id, used_s=now))
         return {"user": row["user"], "role": user["role"], "token_id": token_id}
 
+    def known_user(self, name: str) -> dict[str, Any] | str:
+        """Return a user whom a proxy names, as `authenticate` does; or one sentence on why it is not accepted."""
+        user = table.read_user(self._store.database, name)
+        if user is None:
+            return f"there is no user {name[:63]}; ask an operator"
+        if user["disabled"]:
+            return f"the user {name} is disabled; ask an operator"
+        return {"user": name, "role": user["role"], "token_id": ""}
+
     def users(self) -> list[dict[str, Any]]:
         """Return all users by name."""
         return table.read_users(self._store.database)

@@ -188,6 +188,10 @@ class SchedulerService:
         """Return whose token it is, as `Identities.authenticate` does."""
         return self._identities.authenticate(token)
 
+    def known_user(self, name: str) -> dict[str, Any] | str:
+        """Return a user whom a proxy names, as `Identities.known_user` does."""
+        return self._identities.known_user(name)
+
     def users(self) -> Sequence[dict[str, Any]]:
         """Return all users."""
         return self._identities.users()

@@ -9,9 +9,11 @@ from typing import Any
 
 import pytest
 from coadapt.api.access import RULES
+from coadapt.api.app import make_app
+from coadapt.core.api_settings import ApiSettings
 from coadapt.core.slot import Slot
 
-from tests.support.api import SPEC, Api
+from tests.support.api import SPEC, Api, DirectScheduler
 
 NOBODY, VIEWER, OTHER, OWNER, OPERATOR = "nobody", "vic", "bob", "ann", "ops"
 KEY = {"Idempotency-Key": "k"}
@@ -129,4 +131,21 @@ def test_a_user_sees_how_full_nodes_are_and_no_names_of_others_jobs(tmp_path: Pa
     assert node["jobs"] == {mine: 1, "others": 1}
     assert [device["tenants"] for device in node["devices"][:2]] == [{mine: 1.0}, {"others": 1.0}]
     assert set(api.ask("GET", "/v1/cluster", "vic").json()["nodes"][0]["jobs"]) == {mine, theirs}
+    api.world.store.close()
+
+
+def test_only_a_trusted_proxy_says_who_asks(tmp_path: Path) -> None:
+    api = Api(tmp_path)
+
+    def asked(proxies: tuple[str, ...], user: str) -> tuple[int, str]:
+        settings = ApiSettings(trusted_proxies=proxies)  # the client of these tests is 127.0.0.1
+        api.app = make_app(DirectScheduler(api.service), settings)
+        answer = api.ask("GET", "/v1/me", None, headers={"X-Forwarded-User": user})
+        return answer.status_code, str(answer.json().get("user", answer.json().get("detail")))
+
+    assert asked(("127.0.0.1",), "bob") == (200, "bob")
+    assert asked(("127.0.0.1",), "eve") == (401, "there is no user eve; ask an operator")
+    assert asked(("10.0.0.1",), "bob")[0] == 401, "anybody may send such a header"
+    api.service.put_user("bob", "user", True)
+    assert asked(("127.0.0.1",), "bob") == (401, "the user bob is disabled; ask an operator")
     api.world.store.close()
