@@ -43,7 +43,6 @@ class Server:
             lifespan="off",
         )
         self._server = uvicorn.Server(config)
-        self._server.install_signal_handlers = lambda: None  # type: ignore[attr-defined]
         self._thread = threading.Thread(target=self._run, name="http", daemon=True)
         self._thread.start()
 

@@ -103,7 +103,7 @@ class Hurt:
         while not holds():
             if time.monotonic() - began_s > PATIENCE_S:
                 return None
-            time.sleep(0.01)
+            time.sleep(0.01)  # between two looks, up to a limit
         return time.monotonic() - began_s
 
 
@@ -197,7 +197,7 @@ def tried(fault: Callable[[Hurt], Callable[[], None]], hold_s: float) -> Outcome
     with hurt() as subject:
         mend = fault(subject)
         told_s = subject.until(lambda: bool(subject.watch.notes()))
-        time.sleep(hold_s)
+        time.sleep(hold_s)  # the fault lasts so long
         mend()
         mended_s = time.monotonic()
         healed_s = subject.until(lambda: subject.last_s > mended_s and subject.watch.degraded is None)

@@ -106,7 +106,7 @@ def wait_for(client: Client, what: str, jobs: Sequence[str], *, held: bool) -> N
         found = [rows[job] for job in jobs]
         if all(row["phase"] == "running" and row["steps"] > 0 if held else row["gpus"] == 0 for row in found):
             return
-        time.sleep(1.0)
+        time.sleep(1.0)  # between two questions to the service, up to a limit
     raise SystemExit(f"{what}: not in {PATIENCE_S:.0f} s: {[(job, rows[job]['phase']) for job in jobs]}")
 
 
@@ -140,7 +140,7 @@ def measure(jobs: int, seconds: int) -> dict[str, float | int | str | None]:
             waiting = [client.submit(one) for _ in range(jobs)]
             wait_for(client, "jobs run", running, held=True)
             wait_for(client, "jobs hold nothing", [*paused, *waiting], held=False)
-            time.sleep(seconds)
+            time.sleep(seconds)  # memory is looked at after jobs have trained for a while
             head, nodes, stores = look(settings)
             on_head, elsewhere = titled(head, EXECUTOR), titled(nodes, EXECUTOR)
             executors = pss_mib([*on_head, *elsewhere])

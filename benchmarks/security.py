@@ -121,7 +121,7 @@ def until(client: Client, job_id: str, phases: tuple[str, ...]) -> None:
     while (row := client.describe(job_id))["phase"] not in phases:
         if time.monotonic() > deadline:
             raise SystemExit(f"{job_id} is {row['phase']} after {WAIT_S:g} s: {row['reason']}")
-        time.sleep(0.5)
+        time.sleep(0.5)  # between two questions to the service, up to a limit
 
 
 def make_passable() -> None:

@@ -155,7 +155,7 @@ def _until(holds: Callable[[], bool]) -> None:
     while not holds():
         if time.monotonic() > deadline_s:
             raise SystemExit(f"the jobs have not come far enough in {PATIENCE_S:.0f} s")
-        time.sleep(0.2)
+        time.sleep(0.2)  # between two looks, up to a limit
 
 
 if __name__ == "__main__":

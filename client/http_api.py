@@ -117,7 +117,7 @@ class HttpApi:
             except urllib3.exceptions.HTTPError as failed:
                 if time.monotonic() > (deadline_s if self._answered else min(began_s + FIRST_S, deadline_s)):
                     raise NoClusterError(f"no scheduler answers at {self.url}: {_why(failed)}") from None
-                time.sleep(PAUSE_S)
+                time.sleep(PAUSE_S)  # nobody tells when it is back; up to a limit
                 continue
             self._answered = True
             if answer.status < 300:
@@ -125,7 +125,7 @@ class HttpApi:
             problem = _error_of(answer.status, _detail(answer.status, answer.data, path), path)
             if not isinstance(problem, _Away) or time.monotonic() > deadline_s:
                 raise problem
-            time.sleep(PAUSE_S)
+            time.sleep(PAUSE_S)  # as above
 
 
 def _with(path: str, parameters: Mapping[str, Any]) -> str:

@@ -27,7 +27,7 @@ optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
 count = Count()
 loader = DataLoader(TensorDataset(torch.randn(512, 8)), batch_size=16, shuffle=True)
 model, optimizer, loader, count = coadapt.prepare(model, optimizer, loader, count)
-file = open(sys.argv[1], "a", buffering=1)  # noqa: SIM115
+file = open(sys.argv[1], "a", buffering=1)  # noqa: SIM115 - open as long as the script
 for _ in coadapt.epochs(100_000):
     for (x,) in loader:
         loss = model(x).square().mean()

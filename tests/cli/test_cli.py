@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import get_args, get_type_hints
+from typing import ClassVar, get_args, get_type_hints
 
 import pytest
 from coadapt.cli import follow, main, show
@@ -590,8 +590,8 @@ class Logs(Listed):
     """A client with the output of one job, and what of it was asked for."""
 
     sources: tuple[str, ...] = ("profile-t4", "rank-0")
-    asked: list[tuple[object, bool]] = []  # noqa: RUF012
-    begun: list[tuple[int | None, float | None]] = []  # noqa: RUF012
+    asked: ClassVar[list[tuple[object, bool]]] = []
+    begun: ClassVar[list[tuple[int | None, float | None]]] = []
 
     def list(self) -> list[dict]:
         return [row()]

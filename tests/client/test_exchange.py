@@ -37,7 +37,7 @@ for epoch in coadapt.epochs(2000):
         loss.backward()
         optimizer.step()
         print(os.getpid(), time.time(), file=steps)
-        time.sleep(0.02)
+        time.sleep(0.02)  # a step takes so long
     coadapt.report(loss=loss.item())
     if os.path.exists(os.environ["STEPS"] + ".stop"):
         break
@@ -56,7 +56,7 @@ def until(holds: Callable[[], bool], patience_s: float = 120.0) -> None:
     deadline = time.monotonic() + patience_s
     while not holds():
         assert time.monotonic() < deadline
-        time.sleep(0.1)
+        time.sleep(0.1)  # between two looks, up to a limit
 
 
 def steps(path: Path) -> list[tuple[int, float]]:

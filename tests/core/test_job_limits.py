@@ -67,8 +67,8 @@ FIELDS: dict[str, tuple[dict[str, Any], str]] = {
         f"training.checkpoint.url: http://169.254.169.254/latest {NO_STORAGE}",
     ),
     "a chain behind a path": (
-        {"training": {"checkpoint": {"url": "/tmp/x::file://y"}}},
-        f"training.checkpoint.url: /tmp/x::file://y {NO_STORAGE}",
+        {"training": {"checkpoint": {"url": "/data/x::file://y"}}},
+        f"training.checkpoint.url: /data/x::file://y {NO_STORAGE}",
     ),
 }
 
@@ -105,7 +105,7 @@ def test_an_honest_job_is_accepted() -> None:
     assert sent_refusals(fine) == []
 
 
-@pytest.mark.parametrize("script", ["/etc/passwd", "../../x.py", "a/../../x.py", "/work/train.py"])
+@pytest.mark.parametrize("script", ["/etc/passwd", "../../x.py", "a/../../x.py", "/jobs/train.py"])
 def test_the_service_takes_no_script_outside_the_folder_that_was_sent(script: str) -> None:
     (found,) = sent_refusals(spec(script=script))
     assert found == f"script: {script} is outside the working folder; a path inside it is accepted"

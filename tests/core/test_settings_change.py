@@ -36,7 +36,7 @@ def test_another_policy_has_no_options_of_the_one_before(now: Settings) -> None:
         ("round_interval_s=soon", "round_interval_s: soon is not a number"),
         ("round_interval_s=NaN", "round_interval_s: NaN is not a finite number"),
         ("profile_share=2", "profile_share: 2 is not a number of at most 1"),
-        ("state_dir=/tmp/x", "state_dir: cannot change while the scheduler runs: it names a place"),
+        ("state_dir=/data/x", "state_dir: cannot change while the scheduler runs: it names a place"),
         ("checkpoint_root=s3://x", "checkpoint_root: cannot change while the scheduler runs: it names a place"),
         ("store_url=postgresql://x/y", "store_url: cannot change while the scheduler runs: it names a place"),
         ("services={}", "services: cannot change while the scheduler runs: it counts from a start on"),

@@ -155,7 +155,7 @@ def wait_until(found: Callable[[], bool]) -> None:
     deadline_s = time.monotonic() + WAIT_S
     while not found():
         assert time.monotonic() < deadline_s
-        time.sleep(0.005)
+        time.sleep(0.005)  # between two looks at another thread, up to a limit
 
 
 def test_commands_arrive_in_order_and_an_executor_is_made_once(executors: Executors, actors: Actors) -> None:

@@ -56,7 +56,7 @@ def test_a_job_that_no_client_checked_is_refused(
     assert str(found.value).startswith(sentence)
 
 
-@pytest.mark.parametrize("package", ["other", "../../tmp/evil", "/etc/x"])
+@pytest.mark.parametrize("package", ["other", "../../srv/evil", "/etc/x"])
 def test_a_job_whose_folder_was_not_sent_is_refused(package: str, packages: PackageStore) -> None:
     with pytest.raises(PackageError, match="submit the job again"):
         accepted(told(), package, packages)

@@ -21,6 +21,7 @@ from coadapt.scheduler.identities import Identities
 from coadapt.scheduler.live_settings import LiveSettings
 from coadapt.scheduler.loop import Loop
 from coadapt.scheduler.machines import Machines
+from coadapt.scheduler.nodes import NodesSnapshot
 from coadapt.scheduler.packages import PackageStore
 from coadapt.scheduler.powering import Powering
 from coadapt.scheduler.pruning import Pruning
@@ -42,8 +43,7 @@ def service_of(world: World) -> SchedulerService:
     service._packages = PackageStore(Path(world.settings.state_dir) / "packages")
     service._identities = Identities(world.store, world.clock)
     service._power = Powering(world.settings, world.store, world.nodes)
-    service._machines, service._view = Machines.__new__(Machines), world.nodes
-    service._machines.busy_nodes = lambda snapshot: ()  # type: ignore[method-assign]
+    service._machines, service._view = IdleMachines(), world.nodes
     service._compiling, service._work = False, str(world.settings.state_dir)
     service._loop = Loop(world.store, service._watch, world.clock, [], lambda: None, lambda: 1.0, service._wake)
     at_once: Any = SimpleNamespace(submit=lambda work, *args: work(*args))
@@ -55,6 +55,16 @@ def service_of(world: World) -> SchedulerService:
     service._housekeeping = Housekeeping([service._backups, service._pruning])
     service._warm.set()
     return service
+
+
+class IdleMachines(Machines):
+    """Machines on which nothing is done beside jobs."""
+
+    def __init__(self) -> None:
+        """Ask no Ray."""
+
+    def busy_nodes(self, snapshot: NodesSnapshot) -> list[str]:
+        return []
 
 
 class DirectScheduler:

@@ -132,5 +132,5 @@ def refuses(port: int) -> bool:
         with socket.socket() as probe:
             if probe.connect_ex(("127.0.0.1", port)) != 0:
                 return True
-        time.sleep(0.01)
+        time.sleep(0.01)  # between two looks, up to a limit
     return False

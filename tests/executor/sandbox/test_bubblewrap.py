@@ -15,9 +15,9 @@ needs_bwrap = pytest.mark.skipif(bool(bubblewrap.problem()), reason=bubblewrap.p
 
 
 def told(command: list[str], **folders: list[str]) -> list[str]:
-    own = folders.get("own", ["/work/j-1"])
+    own = folders.get("own", ["/jobs/j-1"])
     return arguments(
-        command, "/work/j-1", hidden=folders.get("hidden", []), shown=folders.get("shown", []), own=own, tmp="/t"
+        command, "/jobs/j-1", hidden=folders.get("hidden", []), shown=folders.get("shown", []), own=own, tmp="/t"
     )
 
 
@@ -27,14 +27,21 @@ def test_the_machine_is_read_only_and_processes_are_its_own() -> None:
         *("bwrap", "--unshare-user", "--unshare-pid", "--die-with-parent"),
         *("--ro-bind", "/", "/"),
     ]
-    assert words[-5:] == ["--chdir", "/work/j-1", "--", "python", "train.py"]
+    assert words[-5:] == ["--chdir", "/jobs/j-1", "--", "python", "train.py"]
 
 
 def test_what_is_hidden_comes_before_what_is_shown_inside_of_it_and_own_folders_come_last() -> None:
-    words = " ".join(told(["x"], hidden=["/root", "/root/.coadapt"], shown=["/root/.venv"], own=["/root/w/j-1"]))
-    order = ["--tmpfs /root", "--bind /t /tmp", "--ro-bind /root/.venv", "--bind /root/w/j-1 /root/w/j-1"]
+    words = " ".join(
+        told(["x"], hidden=["/home/a", "/home/a/.coadapt"], shown=["/home/a/.venv"], own=["/home/a/w/j-1"])
+    )
+    order = [
+        "--tmpfs /home/a",
+        "--bind /t /tmp",
+        "--ro-bind /home/a/.venv",
+        "--bind /home/a/w/j-1 /home/a/w/j-1",
+    ]
     assert sorted(order, key=words.index) == order
-    assert "--tmpfs /root/.coadapt" not in words, "it is hidden with the folder around it"
+    assert "--tmpfs /home/a/.coadapt" not in words, "it is hidden with the folder around it"
 
 
 def test_home_state_and_sockets_are_hidden(tmp_path: Path) -> None:

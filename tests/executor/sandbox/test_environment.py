@@ -16,13 +16,13 @@ NODE = {
     "HTTPS_PROXY": "http://someone:password@proxy:3128",
     "RAY_AUTH_MODE": "token",
     "RAY_AUTH_TOKEN": "0123",
-    "RAY_AUTH_TOKEN_PATH": "/root/.coadapt/token",
+    "RAY_AUTH_TOKEN_PATH": "/home/a/.coadapt/token",
     "RAY_JOB_ID": "01000000",
-    "COADAPT_HOME": "/root/.coadapt",
+    "COADAPT_HOME": "/home/a/.coadapt",
     "AWS_SECRET_ACCESS_KEY": "key",
     "WANDB_API_KEY": "key",
-    "HOME": "/root",
-    "SSH_AUTH_SOCK": "/tmp/agent",
+    "HOME": "/home/a",
+    "SSH_AUTH_SOCK": "/run/agent",
     "LD_PRELOAD": "/evil.so",
 }
 

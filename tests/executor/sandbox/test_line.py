@@ -154,9 +154,9 @@ def test_a_program_in_a_namespace_is_told_to_end_and_may_save(place: Path) -> No
 def test_a_template_forks_no_process_whose_job_says_how_libraries_are_loaded() -> None:
     user = Sandbox(Line.of("j-7", Isolation.USER))
     assert user.may_fork({"OMP_NUM_THREADS": "4", "LC_ALL": "C.UTF-8"})
-    assert not user.may_fork({"PYTHONPATH": "/tmp/evil"})
-    assert not user.may_fork({"LD_LIBRARY_PATH": "/tmp/evil"})
-    assert not user.may_fork({"LANG": "../../tmp/evil"})
+    assert not user.may_fork({"PYTHONPATH": "/srv/evil"})
+    assert not user.may_fork({"LD_LIBRARY_PATH": "/srv/evil"})
+    assert not user.may_fork({"LANG": "../../srv/evil"})
     assert Sandbox(Line.of("j-7", Isolation.NONE)).may_fork({"PYTHONPATH": "/mine"})
     assert not Sandbox(Line.of("j-7", Isolation.NAMESPACE)).may_fork({})
 
