@@ -84,8 +84,14 @@ async def submit(request: Request, key: Key) -> Response:
     """Submit a job. The same key again returns the same job."""
     body = await bodies.read(request, NewJob)
     spec = _spec(body.spec)
-    job_id = await ask(request, "submit", spec, body.package, key, body.script_key, who(request).user)
+    asker = who(request).user
+    job_id = await ask(request, "submit", spec, body.package, _own(key, asker), body.script_key, asker)
     return answer({"id": job_id}, 201)
+
+
+def _own(key: str, user: str) -> str:
+    """Return a key that no other user's can equal."""
+    return f"{user}/{key}"
 
 
 def _spec(told: dict[str, Any]) -> str:
@@ -140,7 +146,9 @@ async def fork(request: Request, job_id: str, key: Key) -> Response:
         return answer(await ask(request, "would_fork", job_id, body.steps, changed))
     if body.name is not None:
         changed["name"] = body.name
-    return answer({"id": await ask(request, "fork", job_id, body.steps, key, changed, who(request).user)}, 201)
+    asker = who(request).user
+    forked = await ask(request, "fork", job_id, body.steps, _own(key, asker), changed, asker)
+    return answer({"id": forked}, 201)
 
 
 @router.get("/jobs/{job_id}/explain")

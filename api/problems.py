@@ -90,9 +90,9 @@ _STATUSES: tuple[tuple[type[Exception], int], ...] = (
     (IdentityError, 422),
     (PackageError, 422),
     (SettingError, 422),
+    (StateError, 503),  # before the errors of a store, of which one may come and go
     (StoreError, 409),
     (OutputError, 502),
-    (StateError, 503),
 )
 
 
@@ -110,9 +110,8 @@ def problem_of(error: Exception) -> Problem:
     for kind, status in _STATUSES:
         if isinstance(error, kind):
             return Problem(status, str(error))
-    return Problem(
-        500, f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else 'no reason told'}"
-    )
+    why = str(error).splitlines()[0] if str(error) else "no reason told"
+    return Problem(500, f"{type(error).__name__}: {why}")
 
 
 def of_validation(error: ValidationError, inside: str = "") -> Problem:

@@ -153,6 +153,7 @@ PARTS = (
             Row("asleep_under_a_job", "machines that slept under a job", "", "= 0"),
             Row("wrong_states", "machines in a wrong state", "", "= 0"),
             Row("woken_from_all_asleep", "jobs that woke their GPU type, and ran", "", ">= 1"),
+            Row("advise_p99_ms", "one advice in the live service, p99, ms", "milliseconds", "<= 10"),
         ),
         ("--kills", "30", "--limit-s", "480"),
     ),

@@ -26,6 +26,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import psutil
 from coadapt.client.client import Client, cluster_of
 from coadapt.client.jobfile import misfits
@@ -293,6 +294,13 @@ def _ours(story: Story) -> list[psutil.Process]:
     return found
 
 
+def _advised_s(story: Story) -> list[float]:
+    """Return how long each piece of advice took, over all lives of the service."""
+    from tests.support.power_service import ADVISED
+
+    return [float(line) for line in (story.folder / "state" / ADVISED).read_text().splitlines()]
+
+
 def _line(process: psutil.Process) -> str:
     with suppress(psutil.Error):
         return " ".join(process.cmdline())
@@ -317,6 +325,7 @@ def _show(story: Story, tally: Counter[str], woken: bool, seconds: float) -> int
         "asleep_under_a_job": len(under),
         "wrong_states": len(story.wrong),
         "woken_from_all_asleep": int(woken),
+        "advise_p99_ms": round(1e3 * float(np.quantile(_advised_s(story), 0.99)), 3),
         "looks": story.looks,
         "sleeps": verbs["sleep"],
         "wakes": verbs["wake"],

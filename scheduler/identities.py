@@ -6,12 +6,15 @@ import hashlib
 import hmac
 import re
 import secrets
+from contextlib import suppress
 from typing import Any
 
 from ..core.errors import IdentityError
 from ..core.identity import Role
 from .clock import Clock
+from .degraded import StoreWatch
 from .store import identities as table
+from .store.failures import StoreFailure
 from .store.store import Store
 
 PREFIX = "coadapt"
@@ -28,8 +31,8 @@ def digest_of(secret: str) -> str:
 class Identities:
     """Users and tokens of one cluster. Moments are by the machine's clock, as people set them."""
 
-    def __init__(self, store: Store, clock: Clock) -> None:
-        self._store, self._clock = store, clock
+    def __init__(self, store: Store, clock: Clock, watch: StoreWatch) -> None:
+        self._store, self._clock, self._watch = store, clock, watch
 
     def authenticate(self, token: str) -> dict[str, Any] | str:
         """Return whose token it is: `user`, `role` and `token_id`; or one sentence on why it is not accepted."""
@@ -46,8 +49,9 @@ class Identities:
         user = table.read_user(self._store.database, row["user"])
         if user is None or user["disabled"]:
             return f"the user {row['user']} is disabled; ask an operator"
-        if row["used_s"] is None or now - row["used_s"] > USED_EVERY_S:
-            self._store.write(table.change_token(token_id, used_s=now))
+        if self._watch.degraded is None and (row["used_s"] is None or now - row["used_s"] > USED_EVERY_S):
+            with suppress(StoreFailure):  # who only reads is answered all the same
+                self._store.write(table.change_token(token_id, used_s=now))
         return {"user": row["user"], "role": user["role"], "token_id": token_id}
 
     def known_user(self, name: str) -> dict[str, Any] | str:

@@ -130,7 +130,7 @@ class SchedulerService:
             woken=self._wake.set,
             watch=self._watch,
         )
-        self._identities = Identities(self._store, self._clock)
+        self._identities = Identities(self._store, self._clock, self._watch)
         self._forks = Forks(self._store, self._cycle.do, settings, ThreadPoolExecutor(1, "forks"))
         self._view.start()
         self._backups = Backups(self._store, settings, self._clock)

@@ -47,16 +47,16 @@ def connected(owner: Owner) -> socket.socket:
     path = folder / f"{_key(owner.session)}.helper"
     with (folder / "lock").open("a") as lock:
         with suppress(FileNotFoundError, ConnectionRefusedError):
-            return _connection(path)
+            return template_client.connection_to(path, None)
         fcntl.flock(lock, fcntl.LOCK_EX)
         with suppress(FileNotFoundError, ConnectionRefusedError):
-            return _connection(path)
+            return template_client.connection_to(path, None)
         path.unlink(missing_ok=True)
         with socket.socket(socket.AF_UNIX) as listener:
             listener.bind(os.fspath(path))
             path.chmod(0o600)
             listener.listen(BACKLOG)
-            connection = _connection(path)
+            connection = template_client.connection_to(path, None)
             fcntl.flock(lock, fcntl.LOCK_UN)  # a template is started under it
             _start(listener, path, env, owner)
     return connection
@@ -66,16 +66,6 @@ def connected(owner: Owner) -> socket.socket:
 def _key(session: str) -> str:
     """Return the name of the template that forks the helper; this process looks once at what it depends on."""
     return template_key({**around(os.environ), **ONE_THREAD}, session)
-
-
-def _connection(path: Path) -> socket.socket:
-    connection = socket.socket(socket.AF_UNIX)
-    try:
-        connection.connect(os.fspath(path))
-    except BaseException:
-        connection.close()
-        raise
-    return connection
 
 
 def _start(listener: socket.socket, path: Path, env: Mapping[str, str], owner: Owner) -> None:

@@ -155,25 +155,26 @@ def template_folder() -> Path:
 def _connect(path: Path, env: Mapping[str, str], python: str) -> socket.socket:
     """Return a connection to the template, which may have to import everything first."""
     try:
-        return _connection(path)
+        return connection_to(path)
     except (FileNotFoundError, ConnectionRefusedError):
         pass
     with (path.parent / "lock").open("a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         with suppress(FileNotFoundError, ConnectionRefusedError):
-            return _connection(path)
+            return connection_to(path)
         _remove_dead(path.parent)
         with socket.socket(socket.AF_UNIX) as listener:
             listener.bind(os.fspath(path))
             path.chmod(0o600)
             listener.listen(BACKLOG)
             _start(listener, path, env, python or sys.executable)
-        return _connection(path)
+        return connection_to(path)
 
 
-def _connection(path: Path) -> socket.socket:
+def connection_to(path: Path, timeout_s: float | None = ANSWER_S) -> socket.socket:
+    """Return a connection to a Unix socket. Raises: OSError."""
     connection = socket.socket(socket.AF_UNIX)
-    connection.settimeout(ANSWER_S)
+    connection.settimeout(timeout_s)
     try:
         connection.connect(os.fspath(path))
     except BaseException:
@@ -205,7 +206,7 @@ def _remove_dead(folder: Path) -> None:
     """Remove what killed templates have left."""
     for path in folder.glob("*.sock"):
         try:
-            _connection(path).close()
+            connection_to(path).close()
         except OSError:
             path.unlink(missing_ok=True)
             path.with_suffix(".log").unlink(missing_ok=True)

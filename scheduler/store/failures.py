@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
-from ...core.errors import StoreError
+from ...core.errors import StateError, StoreError
 
 __all__ = ["LostStore", "StoreError", "StoreFailure", "in_words"]
 
 
-class StoreFailure(StoreError):
+class StoreFailure(StoreError, StateError):
     """The store does not read or write now. Nothing was changed; the same may work later."""
 
 

@@ -103,6 +103,8 @@ def test_a_key_that_comes_again(api: Api) -> None:
     other = told(api, 422, "POST", "/v1/jobs", json={"spec": {**SPEC, "args": ["x"]}}, headers=KEY)
     assert other["detail"] == "Idempotency-Key: a-1 was submitted with it, and this job differs in args"
     assert told(api, 422, "POST", "/v1/jobs", json={"spec": SPEC})["detail"] == "Idempotency-Key: missing"
+    theirs = api.ask("POST", "/v1/jobs", "bob", json={"spec": SPEC}, headers=KEY)
+    assert (theirs.status_code, theirs.json() != first) == (201, True), "users know nothing of each other's keys"
 
 
 def test_cursors_lead_through_all_jobs_once_and_fit_only_their_query(api: Api) -> None:
@@ -150,5 +152,8 @@ def test_what_cannot_be_stored_now_is_told_to_come_again(api: Api) -> None:
     body = told(api, 503, "POST", "/v1/jobs", json={"spec": SPEC}, headers=KEY)
     assert body["detail"].startswith("the scheduler takes no changes now; it is degraded since ")
     assert api.ask("GET", "/v1/jobs", "ann").status_code == 200
+    api.world.clock.forward(DAY_S)
+    api.app.state.context.forget_tokens()
+    assert api.ask("GET", "/v1/jobs", "ann").status_code == 200, "also when it is time to note the token's use"
     assert api.ask("GET", "/readyz", None).status_code == 503
     assert api.ask("GET", "/healthz", None).status_code == 200

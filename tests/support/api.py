@@ -41,7 +41,7 @@ def service_of(world: World) -> SchedulerService:
     service._clock, service._nodes, service._policy = world.clock, world.nodes, make_policy("fifo")
     service._watch, service._wake, service._warm = world.cycle._watch, threading.Event(), threading.Event()
     service._packages = PackageStore(Path(world.settings.state_dir) / "packages")
-    service._identities = Identities(world.store, world.clock)
+    service._identities = Identities(world.store, world.clock, service._watch)
     service._power = Powering(world.settings, world.store, world.nodes)
     service._machines, service._view = IdleMachines(), world.nodes
     service._compiling, service._work = False, str(world.settings.state_dir)

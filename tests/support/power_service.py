@@ -7,9 +7,11 @@ part of waking them.
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 
 from coadapt.core.cluster import Node
 from coadapt.core.settings import Settings
@@ -20,6 +22,7 @@ from coadapt.scheduler.services.contract import Advice, Service
 from coadapt.scheduler.services.energy import Energy
 from pydantic import BaseModel
 
+ADVISED = "advised_s.txt"  # in the state directory: how long each piece of advice took, seconds
 WAKING = "COADAPT_TEST_WAKING"  # who wakes nodes, in the environment of the cluster
 
 
@@ -82,13 +85,15 @@ class AdvisedService(SchedulerService):
         super()._step()
         last, now = self._cycle.last_round, self._clock.steady_s()
         if last is not None and last.number != self._advised:
-            self._advised = last.number
+            self._advised, began_s = last.number, time.perf_counter()
             advice = self._advisor.advise(now, last.round, last.plan)
             if self._waking is not self._advisor:
                 waking = self._waking.advise(now, last.round, last.plan)
                 sleep = tuple(name for name in advice.sleep if name not in waking.wake)
                 reasons = {**advice.reasons, **waking.reasons}
                 advice = replace(advice, wake=waking.wake, sleep=sleep, reasons=reasons)
+            with (Path(self._settings.state_dir) / ADVISED).open("a") as noted:
+                noted.write(f"{time.perf_counter() - began_s}\n")
             self._power.take(advice, now)
 
 
