@@ -27,7 +27,7 @@ from .harness import finish, table
 ROOT = Path(__file__).resolve().parent.parent
 ROOMS = (
     *("core", "estimators", "optimizer", "policies", "executor", "scheduler", "simulator"),
-    *("client", "cli", "deploy", "examples", "benchmarks", "tests"),
+    *("api", "client", "cli", "deploy", "examples", "benchmarks", "tests"),
 )
 MOST_WORDS = 25
 _VERBS = """

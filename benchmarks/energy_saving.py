@@ -7,8 +7,8 @@ The forecast is fitted to what was before. No forecast reads a later count than 
 
 Then jobs: Venus' September under a policy, with the service `energy`, nodes bound to VCs and boots of 5 minutes.
 
-Settings of our rule and of rules without a forecast are chosen alike: by the last part of the days before, under
-a model of what was before that part. The setting with most nodes off wins whose wake-ups are within the limit.
+Settings of our rule and of rules without a forecast are chosen alike. The last part of the days before decides,
+under a model of what was before that part. The setting with most nodes off wins whose wake-ups are within the limit.
 Beside it stand the settings that would have been best in hindsight, for both.
 """
 

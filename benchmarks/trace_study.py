@@ -2,9 +2,9 @@
 
 `python -m benchmarks.trace_study` prints each of the paper's numbers beside the one measured, and whether it held
 or why not. A number held if it is the paper's, as far as the paper prints it. Statements such as "over half" held
-if they are true. The parts of the public data are: sizes of VCs by day of Venus and Earth, a summary of all four
-clusters, Venus' jobs of September, all of Venus' GPU jobs without users, Earth's VCs in May by the minute, and
-Philly's jobs as Pollux prepared them.
+if they are true. Parts of the data are public: sizes of VCs by day of Venus and Earth, and a summary of all four
+clusters. Of Venus there are the jobs of September, and all GPU jobs without users. Of Earth there are the VCs in
+May by the minute. Philly's jobs are those that Pollux prepared.
 
 Figures: `<check>` is what was measured; `checks` and `checks_held` count them. `venus/implication_<n>` and
 `philly/implication_<n>` say what `coadapt study` says of the seven: 1 holds, 0 does not, null cannot be told.

@@ -14,8 +14,9 @@ Gib = Annotated[float | None, Field(gt=0)]
 class RetentionSettings(BaseModel):
     """Limits by kind; None: none. Only what belongs to jobs that have ended is ever removed, the oldest first.
 
-    ended_job_days, most_ended_jobs: jobs with all that is known of them, their outputs and logs.
-    event_days, most_events; interval_days, most_intervals: rows of ended jobs and of the cluster.
+    ended_job_days, most_ended_jobs: jobs, with their outputs and logs.
+    event_days, most_events: events of ended jobs and of the cluster.
+    interval_days, most_intervals: when ended jobs held GPUs.
     profile_days, most_profiles: what later jobs of the same script start from.
     metric_days: the history of metrics; the last values stay with the job.
     package_days: packages that no job names any more, since they were last asked for.

@@ -17,8 +17,8 @@ SHARE = 0.1  # of a node's memory that executors may take; Ray gives jobs less t
 def home_of(job: JobRecord, slots: Sequence[Slot], nodes: NodesSnapshot, jobs: Iterable[JobRecord]) -> str | None:
     """Return the node on which the executor of a job shall stand that is given slots; None: the service's own.
 
-    That is a node of the job itself, where one has room: the loss of a node then disturbs no job that is not on
-    it. Else it is another one off the head, with the fewest executors.
+    That is a node of the job itself, where one has room. The loss of a node then disturbs its own jobs only.
+    Else it is another one off the head, with the fewest executors.
 
     Args:
         jobs: every job that is active or holds something.

@@ -2,8 +2,8 @@
 
     python attack.py STATE_DIR ADDRESS VICTIM MARK
 
-It knows where the cluster keeps its state and listens, which other job there is, and where a mark would show that
-its code ran in the scheduler. It prints one line of JSON: the names of the steps that it has done.
+It knows where the cluster keeps its state and listens, and which other job there is. A mark would show that its
+code ran in the scheduler. It prints one line of JSON: the names of the steps that it has done.
 """
 
 import json

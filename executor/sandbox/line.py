@@ -96,7 +96,7 @@ class Sandbox:
         return bubblewrap.WRAPPERS if self.line.isolation is Isolation.NAMESPACE else 0
 
     def check(self) -> None:
-        """Raises: IsolationError where processes cannot be set apart on this machine."""
+        """Check that processes can be set apart on this machine. Raises: IsolationError."""
         if why := problem(self.line.isolation):
             raise IsolationError(why)
 

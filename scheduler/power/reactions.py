@@ -1,7 +1,7 @@
 """What becomes of one machine, by what is seen of it and what was answered. Pure.
 
-`react` is called again and again. A change that a killed service has left is found by its stored step: if no
-command is under way, the machine is asked for its state first, and the change goes on from there.
+`react` is called again and again. A change that a killed service has left is found by its stored step.
+If no command is under way, the machine is asked for its state first. The change goes on from there.
 """
 
 from __future__ import annotations

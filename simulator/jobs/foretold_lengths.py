@@ -12,8 +12,8 @@ from ..traces.tables import Floats
 from ..traces.workload import Ints, Workload
 from .told import ToldNothing
 
-# Part of all jobs, and the relative error of their estimate, drawn evenly between the two; its sign is even
-# (the authors' prototype of Helios, for its evaluation on Philly).
+# Part of all jobs, and the relative error of their estimate, drawn evenly between the two. Its sign is even.
+# These are of the authors' prototype of Helios, for its evaluation on Philly.
 ERRORS = ((0.1, 0.0, 0.1), (0.4, 0.1, 0.5), (0.2, 0.5, 1.0), (0.2, 1.0, 10.0), (0.1, 10.0, 100.0))
 
 

@@ -14,8 +14,8 @@ ID, SECONDS = "job_id", ("estimate_s", "priority")  # the second is what files o
 def read_estimates(path: Path, ids: Sequence[str]) -> dict[str, float]:
     """Return seconds by job id, of the jobs of a trace.
 
-    Raise ValueError, in one sentence, for a file that cannot be read, for a number that is NaN, infinite or
-    negative, for a job that is not in the trace or there twice, and for one without an estimate.
+    Raise ValueError, in one sentence, for a file that cannot be read, and for a number that is NaN, infinite or
+    negative. Each job of the trace needs one estimate, and no other may be there.
     """
     rows = read_rows(path, (ID,), SECONDS)
     named(path, rows, ID)
