@@ -8,8 +8,8 @@ The forecast is fitted to what was before. No forecast reads a later count than 
 Then jobs: Venus' September under a policy, with the service `energy`, nodes bound to VCs and boots of 5 minutes.
 
 Settings of our rule and of rules without a forecast are chosen alike. The last part of the days before decides,
-under a model of what was before that part. The setting with most nodes off wins whose wake-ups are within the limit.
-Beside it stand the settings that would have been best in hindsight, for both.
+under a model of what was before that part. Of settings whose wake-ups are within the limit, that with most nodes
+off wins. Beside it stand the settings that would have been best in hindsight, for both.
 """
 
 from __future__ import annotations
