@@ -31,7 +31,10 @@ def yesterday(series: NodeSeries, first: int, horizons: Sequence[int]) -> Floats
 def arima(
     series: NodeSeries, first: int, horizons: Sequence[int], p: int = 6, q: int = 2, long: int = 24
 ) -> Floats:
-    """Return forecasts of ARIMA(p, 1, q), fitted by the two regressions of Hannan and Rissanen to what was before `first`."""
+    """Return forecasts of ARIMA(p, 1, q), fitted to what was before `first`.
+
+    The fit is the two regressions of Hannan and Rissanen.
+    """
     change = np.diff(series.filled)
     past = change[: first - 1]
     lags = sliding_window_view(past, long)[:-1, ::-1]

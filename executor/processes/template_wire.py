@@ -2,7 +2,8 @@
 
 A message is its length, JSON, and descriptors that travel with it. The template sends `READY` and takes one
 message of each connection. It names an owner. One that asks for a fork brings a file of memory with the
-`ForkRequest`. Only the forked process reads it, as other jobs are forked from the same template. The answer is `{"pid": …}` with a pidfd, and at the process's end `{"status": …}`.
+`ForkRequest`. Only the forked process reads it, as other jobs are forked from the same template. The answer is
+`{"pid": …}` with a pidfd, and at the process's end `{"status": …}`.
 """
 
 from __future__ import annotations
