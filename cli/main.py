@@ -17,7 +17,7 @@ import typer
 
 from ..core.isolation import Isolation
 from ..core.phase import Phase
-from ..core.refused_values import refused, why_refused
+from ..core.refused_values import why_refused
 from . import access
 from . import down as down_verb
 from . import metrics as metric_verbs
@@ -93,7 +93,7 @@ def _misuse(error: BaseException) -> str | None:
 def _refused(cause: BaseException | None) -> str | None:
     """Return what the parser did not accept and what it would have; None if its own message says so."""
     errors = getattr(cause, "errors", None)  # pydantic's, by which newer parsers check without naming the value
-    return refused(errors()[0]) if errors is not None else None
+    return why_refused(errors()[0]).rstrip(".") if errors is not None else None
 
 
 def _tell(text: str) -> None:
