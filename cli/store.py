@@ -44,7 +44,7 @@ def backup(
     if as_json:
         _print_json(written)
     else:
-        print(f"{written['path']}: {written['jobs']} jobs, {size(written['bytes'])}")
+        print(f"{written['path']}: {_many(written['jobs'], 'jobs')}, {size(written['bytes'])}")
 
 
 def _backup_here(file: Path | None) -> BackupView:
@@ -70,7 +70,7 @@ def restore(
     if as_json:
         _print_json(asdict(done))
         return
-    print(f"{done.store} has the {done.jobs} jobs of {file} now")
+    print(f"{done.store} has the {_many(done.jobs, 'jobs')} of {file} now")
     if done.kept:
         print(f"the store that was there is {done.kept}")
 
@@ -100,7 +100,7 @@ def said(found: Diagnosis) -> list[str]:
     """Return what a person is told of a store."""
     many = f"{len(found.findings)} findings" if len(found.findings) != 1 else "1 finding"
     lines = [f"{found.store}: {many}" if found.findings else f"{found.store}: nothing is hurt"]
-    counts = ", ".join(f"{count} {table.replace('_', ' ')}" for table, count in found.counts.items())
+    counts = ", ".join(_many(count, table.replace("_", " ")) for table, count in found.counts.items())
     lines += [f"  version {found.version}: {counts}"] if counts else []
     lines += [f"  {found.note}"] if found.note else []
     shown: dict[str, int] = {}
@@ -150,6 +150,11 @@ def prune(
         print("nothing is too old or too much")
     elif dry_run:
         print(f"`coadapt prune` would remove about {size(sum(row['bytes'] for row in rows))}")
+
+
+def _many(count: int, what: str) -> str:
+    """Return how many there are; `what`: a plural."""
+    return f"{count} {what.removesuffix('s') if count == 1 else what}"
 
 
 def size(count: float) -> str:
