@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import AsyncIterator
 from typing import Any, NoReturn, TypeVar
 
 from fastapi import Request
@@ -29,16 +30,20 @@ async def read(request: Request, kind: type[Body]) -> Body:
 
 async def whole(request: Request, most: int) -> bytes:
     """Return the body of a request. Raises: Problem for one that is too large."""
+    return b"".join([part async for part in pieces(request, most)])
+
+
+async def pieces(request: Request, most: int) -> AsyncIterator[bytes]:
+    """Yield the body of a request as it comes. Raises: Problem for one that is too large."""
     told = request.headers.get("content-length", "")
     if told.isdecimal() and int(told) > most:
         raise _too_large(most)
-    parts, size = list[bytes](), 0
+    size = 0
     async for part in request.stream():
         size += len(part)
         if size > most:
             raise _too_large(most)
-        parts.append(part)
-    return b"".join(parts)
+        yield part
 
 
 def _too_large(most: int) -> Problem:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import hashlib
 import json
@@ -22,6 +23,7 @@ from .scheduler import Scheduler
 
 KNOWN_S = 5.0  # for so long a token that was good is not asked for again
 MOST_KNOWN = 10_000
+MOST_ARRIVALS = 16  # packages that come at once
 
 
 class Context:
@@ -30,6 +32,7 @@ class Context:
     def __init__(self, scheduler: Scheduler, settings: ApiSettings) -> None:
         self._settings = settings
         self.scheduler, self.feed = scheduler, Feed(scheduler)
+        self.arrivals = asyncio.Semaphore(MOST_ARRIVALS)
         self._known: OrderedDict[str, tuple[float, Identity]] = OrderedDict()
         self._owners: OrderedDict[str, str] = OrderedDict()
 

@@ -13,7 +13,7 @@ from ..core.job import JobSpec, Phase
 from ..core.schemas import JobDetails, JobRow, TimelineRow
 from . import bodies
 from .context import answer, ask, cursor_of, place_of, who
-from .problems import of_validation
+from .problems import Problem, of_validation
 
 router = APIRouter(prefix="/v1")
 MOST_ROWS = 500
@@ -35,7 +35,7 @@ class NewJob(_Body):
     """A job to submit. `package`: the name of its working directory, which was put before."""
 
     spec: dict[str, Any]
-    package: str | None = None
+    package: str
     script_key: str = ""
 
 
@@ -94,6 +94,13 @@ def _own(key: str, user: str) -> str:
     return f"{user}/{key}"
 
 
+def _package(body: ChangedJob | Fork) -> str:
+    """Return the package that comes with a changed spec."""
+    if not body.package:
+        raise Problem(422, "package: missing; a changed spec comes with the name of its package", field="package")
+    return body.package
+
+
 def _spec(told: dict[str, Any]) -> str:
     try:
         return JobSpec.model_validate(told).model_dump_json()
@@ -131,7 +138,7 @@ async def resume(request: Request, job_id: str, key: Key) -> Response:
     body = await bodies.read(request, ChangedJob)
     if body.spec is None:
         return answer({"changed": await ask(request, "change", job_id, "resume", key)})
-    told = _spec(body.spec), body.package or "", body.script_key
+    told = _spec(body.spec), _package(body), body.script_key
     return answer({"changed": await ask(request, "resume_changed", job_id, *told, key)})
 
 
@@ -141,7 +148,7 @@ async def fork(request: Request, job_id: str, key: Key) -> Response:
     body = await bodies.read(request, Fork)
     changed: dict[str, str] = {}
     if body.spec is not None:
-        changed = {"spec": _spec(body.spec), "package": body.package or "", "script_key": body.script_key or ""}
+        changed = {"spec": _spec(body.spec), "package": _package(body), "script_key": body.script_key or ""}
     if body.dry_run:
         return answer(await ask(request, "would_fork", job_id, body.steps, changed))
     if body.name is not None:

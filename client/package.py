@@ -18,6 +18,7 @@ from pathspec import GitIgnoreSpec
 from ..core.errors import PackageError
 from ..core.job import JobSpec
 from ..core.output_tree import shown
+from ..core.package_form import MIB, MOST_ENTRIES, unpacked_bytes
 
 # Stay behind, in the syntax of .gitignore; a line of .coadaptignore may send one of them after all (`!name`).
 CACHES = (
@@ -31,9 +32,7 @@ SECRETS = (
 )
 IGNORE_FILE = ".coadaptignore"
 IGNORE_BYTES = 64 << 10
-MAX_FILES = 100_000
 MAX_NAMED = 5  # of what stays behind
-MIB = 2**20
 
 
 @dataclass(frozen=True)
@@ -162,7 +161,7 @@ def pack(folder: Path, max_mib: int) -> Package:
     """Return the folder as a package; equal content gives the same name.
 
     Raises: PackageError for a folder that is missing or cannot be read, is larger than `max_mib`, or has more than
-        `MAX_FILES` files.
+        `MOST_ENTRIES` files.
     """
     if not folder.is_dir():
         raise PackageError(f"working_dir: {folder} is not a folder")
@@ -197,10 +196,10 @@ def _bounded(walk: _Walk, max_mib: int) -> list[Item]:
     for item in walk.items(walk.folder, above=(_identity(walk.folder),)):
         items.append(item)
         size += item.size
-        if size > 4 * max_mib * MIB:
-            raise PackageError(_too_large(walk, items, f"more than {4 * max_mib} MiB", max_mib))
-        if len(items) > MAX_FILES:
-            told = f"working_dir: {walk.folder} has more than {MAX_FILES} files and folders, which is the most"
+        if size > unpacked_bytes(max_mib):
+            raise PackageError(_too_large(walk, items, f"more than {unpacked_bytes(max_mib) // MIB} MiB", max_mib))
+        if len(items) > MOST_ENTRIES:
+            told = f"working_dir: {walk.folder} has more than {MOST_ENTRIES} files and folders, which is the most"
             raise PackageError(f"{told}; most are in {_fullest(items)}{_leads(walk)}; {_KEEP}")
     return items
 

@@ -13,13 +13,14 @@ from typing import Any, cast
 
 import fsspec
 
+from ..core.package_form import ENDING, PART
 from ..core.settings import Settings
 from ..executor.files.workplace import local_path
 from .store.retention import JobFiles, PackageFile
 
 OUTPUTS = "outputs"
 GONE = ".removed-"  # begins names of folders that are being removed
-PACKAGE = ".tar.gz"
+TORN_S = 86_400.0  # no package takes so long to come
 
 
 class JobFolders:
@@ -146,16 +147,24 @@ def packages(folder: Path, now: float) -> list[PackageFile]:
         for path in sorted(folder.iterdir()):
             with suppress(FileNotFoundError):
                 told = path.stat()
-                if path.name.endswith(PACKAGE):
-                    name = path.name.removesuffix(PACKAGE)
+                if path.name.endswith(ENDING):
+                    name = path.name.removesuffix(ENDING)
                     found.append(PackageFile(name, now - told.st_mtime, told.st_size))
     return found
+
+
+def remove_torn_packages(folder: Path, now: float) -> None:
+    """Remove what is left of packages that never came whole. `now`: as for `packages`."""
+    for path in folder.glob(f"*{PART}"):
+        with suppress(FileNotFoundError):
+            if now - path.stat().st_mtime > TORN_S:
+                path.unlink()
 
 
 def remove_packages(folder: Path, names: Collection[str]) -> None:
     """Remove packages."""
     for name in names:
-        (folder / f"{name}{PACKAGE}").unlink(missing_ok=True)
+        (folder / f"{name}{ENDING}").unlink(missing_ok=True)
 
 
 def total(found: Sequence[JobFiles | PackageFile]) -> int:

@@ -1,6 +1,7 @@
 """Packages of jobs' working directories on the service's disk.
 
-The client packs a folder (`client/package.py`). The service keeps the package for as long as the job may need it.
+The client packs a folder (`client/package.py`), and the API takes it in (`api/arriving_package.py`). The service
+keeps the package for as long as the job may need it.
 Workers fetch it from the job's executor. So a job outlives the command that submitted it and a restart of the
 whole cluster.
 """
@@ -11,23 +12,14 @@ import os
 from pathlib import Path
 
 from ..core.errors import PackageError
+from ..core.package_form import ENDING
 
 
 class PackageStore:
-    """Packages on the service's disk."""
+    """Packages on the service's disk. Each is named by the SHA-256 of its content."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-
-    def put(self, name: str, data: bytes) -> None:
-        """Keep a package; it appears whole or not at all."""
-        if not name.isalnum():
-            raise PackageError(f"package: {name!r} is not a name of letters and digits")
-        self._folder.mkdir(parents=True, exist_ok=True)
-        path = self._path(name)
-        beside = path.with_suffix(f".{os.getpid()}.part")
-        beside.write_bytes(data)
-        beside.replace(path)
 
     def has(self, name: str) -> bool:
         """Return whether a package is there. One that was asked for is not removed for some days."""
@@ -48,4 +40,4 @@ class PackageStore:
         return self._path(name)
 
     def _path(self, name: str) -> Path:
-        return self._folder / f"{name}.tar.gz"
+        return self._folder / f"{name}{ENDING}"

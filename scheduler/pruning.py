@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from ..core.events import EventKind
 from ..core.settings import Settings
 from .clock import Clock
-from .file_pruning import JobFolders, packages, remove_packages, total
+from .file_pruning import JobFolders, packages, remove_packages, remove_torn_packages, total
 from .store import retention
 from .store.events import Event
 from .store.retention import EndedJob
@@ -139,6 +139,7 @@ class Pruning:
         going = retention.packages_to_remove(there, named, self._settings.retention.package_days)
         if not dry_run:
             remove_packages(folder, [one.name for one in going])
+            remove_torn_packages(folder, self._clock.wall_s())
         return Removed("packages", len(going), total(going))
 
     def _log(self, rows: Log, dry_run: bool) -> Removed:

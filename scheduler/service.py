@@ -256,7 +256,7 @@ class SchedulerService:
         """
         if (known := self._store.submitted(idempotency_key)) is not None:
             return known.id
-        source, spec, measured = self._forked(job_id, changed)
+        source, spec, measured = self._forked(job_id, changed, self._packages)
         job = self._cycle.submit(
             spec.model_copy(update={"name": changed.get("name") or spec.name}),
             idempotency_key=idempotency_key,
@@ -273,20 +273,27 @@ class SchedulerService:
         source, spec, known = self._forked(job_id, changed)
         return dict(would_fork(source, spec, steps, self._settings, known))
 
-    def _forked(self, job_id: str, changed: Mapping[str, str]) -> tuple[JobRecord, JobSpec, Measurements | None]:
-        """Return a job, the spec of its fork, and what was measured of earlier jobs with the fork's files."""
+    def _forked(
+        self, job_id: str, changed: Mapping[str, str], packages: PackageStore | None = None
+    ) -> tuple[JobRecord, JobSpec, Measurements | None]:
+        """Return a job, the spec of its fork, and what was measured of earlier jobs with the fork's files.
+
+        Args:
+            packages: where the fork's package was put before; None: it may still come.
+        """
         source = self._store.get(job_id)
         if "spec" not in changed:
             return source, source.spec, None
-        spec = accepted(changed["spec"], changed.get("package", source.package))
+        spec = accepted(changed["spec"], changed.get("package", source.package), packages)
         key = changed.get("script_key")
         return source, spec, self._store.recall(key, source.owner) if key else None
 
     def has_package(self, name: str) -> bool:
         return self._packages.has(name)
 
-    def put_package(self, name: str, data: bytes) -> None:
-        self._packages.put(name, data)
+    def package_place(self) -> tuple[str, int]:
+        """Return the folder of packages, on the disk of this node, and the most MiB of one."""
+        return str(self._settings.package_dir), self._settings.max_package_mib
 
     def describe(self, job_id: str) -> dict[str, Any]:
         """Return `core.schemas.JobDetails`. Raises: KeyError."""
@@ -318,7 +325,7 @@ class SchedulerService:
 
         Raises: KeyError, JobStateError; pydantic.ValidationError for a bad spec.
         """
-        spec, job = accepted(spec_json, package), self._store.get(job_id)
+        spec, job = accepted(spec_json, package, self._packages), self._store.get(job_id)
         if job.asked != key and spec.door is job.spec.door:
             known = self._store.recall(script_key, job.owner) if script_key else None
             check_resumed(job, spec, self._settings, known)

@@ -13,6 +13,7 @@ from coadapt.api.app import make_app
 from coadapt.core.api_settings import ApiSettings
 from coadapt.core.slot import Slot
 
+from tests.support.api import JOB as JOB_BODY
 from tests.support.api import SPEC, Api, DirectScheduler
 
 NOBODY, VIEWER, OTHER, OWNER, OPERATOR = "nobody", "vic", "bob", "ann", "ops"
@@ -36,7 +37,7 @@ ROUTES: list[tuple[str, str, dict[str, Any], set[str]]] = [
     ("GET", "/v1/backups/{name}", {}, {OPERATOR}),
     ("POST", "/v1/prune", {"json": {"dry_run": True}}, {OPERATOR}),
     ("GET", "/v1/jobs", {}, KNOWN),
-    ("POST", "/v1/jobs", {"json": {"spec": SPEC}, "headers": KEY}, CHANGE),
+    ("POST", "/v1/jobs", {"json": JOB_BODY, "headers": KEY}, CHANGE),
     ("GET", JOB, {}, SEE_ALL),
     ("POST", f"{JOB}/cancel", {}, OWN),
     ("POST", f"{JOB}/pause", {"headers": KEY}, OWN),
@@ -113,7 +114,7 @@ def test_a_list_has_only_what_its_reader_may_see(api: Api) -> None:
 
 
 def test_whose_a_job_is_does_not_depend_on_what_its_sender_says(api: Api) -> None:
-    body, headers = {"spec": {**SPEC, "name": "whose"}}, {"Idempotency-Key": "whose"}
+    body, headers = {**JOB_BODY, "spec": {**SPEC, "name": "whose"}}, {"Idempotency-Key": "whose"}
     job_id = api.ask("POST", "/v1/jobs", "bob", json=body, headers=headers).json()["id"]
     assert api.service.owner(job_id) == "bob"
     told = api.ask("POST", "/v1/jobs", "bob", json={**body, "owner": "ann"}, headers=headers)

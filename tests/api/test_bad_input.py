@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.api import SPEC, Api
+from tests.support.api import JOB, SPEC, Api
 
 KEY = {"Idempotency-Key": "k"}
 DAY_S = 86_400.0
@@ -77,12 +77,24 @@ BODIES: list[tuple[str, int, dict[str, Any], str]] = [
     ("10 MiB", 413, {"content": b" " * (10 << 20)}, "the body is larger than 1048576 bytes"),
     ("65 levels", 400, {"content": DEEP}, "the body has more than 64 levels of lists and objects"),
     ("NaN", 400, {"content": b'{"spec": {"grace_s": NaN}}'}, "the body has NaN in it, which is no JSON number"),
-    ("unknown field", 422, {"json": {"spec": SPEC, "x": 1}}, "x: unknown field"),
-    ("unknown field within", 422, {"json": {"spec": {**SPEC, "x": 1}}}, "spec.x: unknown field"),
+    ("unknown field", 422, {"json": {**JOB, "x": 1}}, "x: unknown field"),
+    ("unknown field within", 422, {"json": {**JOB, "spec": {**SPEC, "x": 1}}}, "spec.x: unknown field"),
     ("wrong type", 422, {"json": {"spec": SPEC, "package": 7}}, "package: 7 is not text"),
-    ("wrong type within", 422, {"json": {"spec": {**SPEC, "grace_s": "x"}}}, "spec.grace_s: x is not a number"),
-    ("out of range", 422, {"json": {"spec": {**SPEC, "max_failures": -1}}}, "spec.max_failures: -1 is not a"),
+    (
+        "wrong type within",
+        422,
+        {"json": {**JOB, "spec": {**SPEC, "grace_s": "x"}}},
+        "spec.grace_s: x is not a number",
+    ),
+    (
+        "out of range",
+        422,
+        {"json": {**JOB, "spec": {**SPEC, "max_failures": -1}}},
+        "spec.max_failures: -1 is not a",
+    ),
     ("missing", 422, {"json": {}}, "spec: missing"),
+    ("no package", 422, {"json": {"spec": SPEC}}, "package: missing"),
+    ("unknown package", 422, {"json": {"spec": SPEC, "package": "0" * 64}}, f"package: {'0' * 64} is not in "),
 ]
 
 
@@ -93,17 +105,17 @@ def test_a_body_that_is_wrong(api: Api, what: str, status: int, more: dict[str, 
 
 
 def test_a_body_of_strings_with_brackets_is_not_deep(api: Api) -> None:
-    body = {"spec": {**SPEC, "args": ["[" * 100, '\\"[[', "]"]}}
+    body = {**JOB, "spec": {**SPEC, "args": ["[" * 100, '\\"[[', "]"]}}
     assert api.ask("POST", "/v1/jobs", "ann", json=body, headers=KEY).status_code == 201
 
 
 def test_a_key_that_comes_again(api: Api) -> None:
-    first = api.ask("POST", "/v1/jobs", "ann", json={"spec": SPEC}, headers=KEY).json()
-    assert api.ask("POST", "/v1/jobs", "ann", json={"spec": SPEC}, headers=KEY).json() == first
-    other = told(api, 422, "POST", "/v1/jobs", json={"spec": {**SPEC, "args": ["x"]}}, headers=KEY)
+    first = api.ask("POST", "/v1/jobs", "ann", json=JOB, headers=KEY).json()
+    assert api.ask("POST", "/v1/jobs", "ann", json=JOB, headers=KEY).json() == first
+    other = told(api, 422, "POST", "/v1/jobs", json={**JOB, "spec": {**SPEC, "args": ["x"]}}, headers=KEY)
     assert other["detail"] == "Idempotency-Key: a-1 was submitted with it, and this job differs in args"
-    assert told(api, 422, "POST", "/v1/jobs", json={"spec": SPEC})["detail"] == "Idempotency-Key: missing"
-    theirs = api.ask("POST", "/v1/jobs", "bob", json={"spec": SPEC}, headers=KEY)
+    assert told(api, 422, "POST", "/v1/jobs", json=JOB)["detail"] == "Idempotency-Key: missing"
+    theirs = api.ask("POST", "/v1/jobs", "bob", json=JOB, headers=KEY)
     assert (theirs.status_code, theirs.json() != first) == (201, True), "users know nothing of each other's keys"
 
 
@@ -149,7 +161,7 @@ def test_what_cannot_be_stored_now_is_told_to_come_again(api: Api) -> None:
     from coadapt.scheduler.store.failures import StoreFailure
 
     api.service._watch.wrote(StoreFailure("the store cannot be written: disk is full"), 0.1)
-    body = told(api, 503, "POST", "/v1/jobs", json={"spec": SPEC}, headers=KEY)
+    body = told(api, 503, "POST", "/v1/jobs", json=JOB, headers=KEY)
     assert body["detail"].startswith("the scheduler takes no changes now; it is degraded since ")
     assert api.ask("GET", "/v1/jobs", "ann").status_code == 200
     api.world.clock.forward(DAY_S)

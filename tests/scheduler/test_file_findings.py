@@ -7,9 +7,9 @@ from pathlib import Path
 from coadapt.executor.training.state.checkpoint import CheckpointStore
 from coadapt.scheduler.file_findings import file_findings
 from coadapt.scheduler.jobs.record import Origin
-from coadapt.scheduler.packages import PackageStore
 
 from tests.support.cycles import RUNS, World
+from tests.support.packages import kept
 
 
 def test_a_missing_package_is_named_and_one_of_an_ended_job_is_not(tmp_path: Path) -> None:
@@ -18,7 +18,7 @@ def test_a_missing_package_is_named_and_one_of_an_ended_job_is_not(tmp_path: Pat
     job = replace(world.job("a"), package="abc")
     (found,) = file_findings([job], world.settings)
     assert (found.kind, found.job, "its package abc is missing" in found.text) == ("package", "a-1", True)
-    PackageStore(world.settings.package_dir).put("abc", b"content")
+    kept(world.settings.package_dir, "abc")
     assert file_findings([job], world.settings) == []
     world.play("cancel a\n")
     assert file_findings([replace(world.job("a"), package="gone")], world.settings) == []

@@ -10,12 +10,15 @@ import tarfile
 from pathlib import Path
 
 import pytest
+from coadapt.api.arriving_package import ArrivingPackage
 from coadapt.client import package
 from coadapt.client.package import Package, pack, script_key
 from coadapt.core.errors import PackageError
 from coadapt.core.job import JobSpec
 from coadapt.executor.files.job_folder import FolderError, unpack
 from coadapt.scheduler.packages import PackageStore
+
+from tests.support.packages import NAME, PACKAGE
 
 
 def sent(package: Package, folder: Path) -> list[str]:
@@ -175,7 +178,7 @@ def test_a_folder_that_is_too_large_names_its_largest_files_and_its_links(job: P
 
 
 def test_a_folder_of_too_many_files_says_where_they_are(job: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(package, "MAX_FILES", 10)
+    monkeypatch.setattr(package, "MOST_ENTRIES", 10)
     (job / "data").mkdir()
     for i in range(20):
         (job / "data" / f"{i}").touch()
@@ -230,16 +233,18 @@ def test_a_package_that_is_cut_off_is_told(job: Path, tmp_path: Path) -> None:
         unpack(io.BytesIO(data[: len(data) // 2]), tmp_path)
 
 
-def test_packages_are_kept_whole_and_by_plain_names(tmp_path: Path) -> None:
-    store = PackageStore(tmp_path / "packages")
-    store.put("abc123", b"data")
-    assert store.has("abc123")
-    assert store.find("abc123").read_bytes() == b"data"
-    assert len(list((tmp_path / "packages").iterdir())) == 1
-    with pytest.raises(PackageError, match="letters and digits"):
-        store.put("../x", b"data")
+def test_packages_are_kept_whole_and_found_by_plain_names(tmp_path: Path) -> None:
+    store, folder = PackageStore(tmp_path / "packages"), tmp_path / "packages"
+    with ArrivingPackage(folder, NAME, 1) as package:
+        package.add(PACKAGE[:10])
+        package.add(PACKAGE[10:])
+        assert not store.has(NAME)
+        package.keep()
+    assert store.find(NAME).read_bytes() == PACKAGE
+    assert not store.has(f"../packages/{NAME}")
     with pytest.raises(PackageError, match=r"package: other is not in .*; submit the job again"):
         store.find("other")
+    assert [path.name for path in folder.iterdir()] == [f"{NAME}.tar.gz"]
 
 
 def test_only_a_job_with_the_same_files_and_arguments_trains_the_same(job: Path) -> None:

@@ -21,6 +21,7 @@ from coadapt.scheduler.store.events import Event
 from coadapt.scheduler.store.store import Store
 
 from tests.support.cycles import ManualClock
+from tests.support.packages import kept
 
 DAY_S = 86_400.0
 SPEC = JobSpec(name="a", script="train.py")
@@ -96,7 +97,7 @@ def test_what_is_told_before_is_what_goes(tmp_path: Path) -> None:
     for _ in range(3):
         house.job()
     house.store.log(*(Event(EventKind.LEARNED, house.clock.steady_s(), None) for _ in range(5)))
-    PackageStore(house.settings.package_dir).put("old", b"content")
+    kept(house.settings.package_dir, "old", b"content")
     os.utime(house.settings.package_dir / "old.tar.gz", (0, 0))
     house.pass_days(2)
     house.job()
@@ -125,11 +126,16 @@ def test_a_package_that_a_kept_job_names_or_somebody_asked_for_stays(tmp_path: P
     house.job(package="named")
     packages = PackageStore(house.settings.package_dir)
     for name in ("named", "asked"):
-        packages.put(name, b"content")
+        kept(house.settings.package_dir, name)
         os.utime(house.settings.package_dir / f"{name}.tar.gz", (0, 0))
     assert packages.has("asked")
+    torn = [house.settings.package_dir / f"{age}.part" for age in ("old", "new")]
+    for path in torn:
+        path.write_bytes(b"half")
+    os.utime(torn[0], (0, 0))
     house.pruning.prune()
     assert (packages.has("named"), packages.has("asked")) == (True, True)
+    assert [path.exists() for path in torn] == [False, True], "one may still be coming"
 
 
 def test_a_job_that_begins_again_while_files_are_removed_keeps_them(

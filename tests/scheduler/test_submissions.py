@@ -15,14 +15,15 @@ from coadapt.scheduler.presenters import shown_spec
 from coadapt.scheduler.submissions import accepted
 from pydantic import ValidationError
 
+from tests.support.packages import kept
+
 SENT = "abc123"
 
 
 @pytest.fixture
 def packages(tmp_path: Path) -> PackageStore:
-    found = PackageStore(tmp_path / "packages")
-    found.put(SENT, b"package")
-    return found
+    kept(tmp_path / "packages", SENT)
+    return PackageStore(tmp_path / "packages")
 
 
 def told(**fields: Any) -> str:

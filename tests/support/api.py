@@ -29,9 +29,11 @@ from coadapt.scheduler.service import SchedulerService
 from coadapt.scheduler.store.metrics import MetricsHistory
 
 from tests.support.cycles import World
+from tests.support.packages import NAME, kept
 
 Answer = TypeVar("Answer")
 SPEC = {"name": "a", "script": "train.py"}
+JOB = {"spec": SPEC, "package": NAME}
 
 
 def service_of(world: World) -> SchedulerService:
@@ -40,7 +42,7 @@ def service_of(world: World) -> SchedulerService:
     service._store, service._cycle, service._settings = world.store, world.cycle, world.settings
     service._clock, service._nodes, service._policy = world.clock, world.nodes, make_policy("fifo")
     service._watch, service._wake, service._warm = world.cycle._watch, threading.Event(), threading.Event()
-    service._packages = PackageStore(Path(world.settings.state_dir) / "packages")
+    service._packages = PackageStore(world.settings.package_dir)
     service._identities = Identities(world.store, world.clock, service._watch)
     service._power = Powering(world.settings, world.store, world.nodes)
     service._machines, service._view = IdleMachines(), world.nodes
@@ -83,6 +85,7 @@ class Api:
     def __init__(self, folder: Path) -> None:
         self.world = World(folder, "1x t4:4")
         self.service = service_of(self.world)
+        kept(self.world.settings.package_dir)
         self.app = make_app(DirectScheduler(self.service))
         self.tokens: dict[str, str] = {}
         for user, role in (("vic", Role.VIEWER), ("ann", Role.USER), ("bob", Role.USER), ("ops", Role.OPERATOR)):
