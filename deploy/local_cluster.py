@@ -86,7 +86,7 @@ def up(
         record = replace(record, address=address_of(record))
     else:
         tell(f"starting Ray with {_nodes(len(nodes))}")
-        record = _start_cluster(nodes, Path(settings.state_dir))
+        record = start_cluster(nodes, Path(settings.state_dir))
     record.save(settings.state_dir)
     try:
         record = start_service(record, settings, tell, rounds)
@@ -202,7 +202,7 @@ def _nodes(count: int) -> str:
 # --- processes --------------------------------------------------------------------------------------------
 
 
-def _start_cluster(nodes: Sequence[EmulatedNode], state_dir: Path) -> ClusterRecord:
+def start_cluster(nodes: Sequence[EmulatedNode], state_dir: Path) -> ClusterRecord:
     """Start the head first, then all nodes at once; everything is ended again if one does not start."""
     state_dir.mkdir(parents=True, exist_ok=True)
     # Unix sockets have short names, so Ray's files cannot lie below an arbitrary state directory.

@@ -34,7 +34,11 @@ class SettingsError(RuntimeError):
 
 
 def start_service(
-    record: ClusterRecord, settings: Settings, tell: Callable[[str], None] = lambda text: None, rounds: bool = True
+    record: ClusterRecord,
+    settings: Settings,
+    tell: Callable[[str], None] = lambda text: None,
+    rounds: bool = True,
+    scheduler: type | None = None,
 ) -> ClusterRecord:
     """Start scheduler and API on a cluster unless they run, and wait until every node started with it is leased.
 
@@ -44,6 +48,7 @@ def start_service(
         tell: called with the line that says that kernels are compiled.
         rounds: whether to wait also for the solver's kernels, which the first start after an install compiles.
             Else jobs wait for their first round.
+        scheduler: the class of the scheduler's actor; by default `SchedulerService`.
 
     Raises: ValueError for an unknown policy or option, NoClusterError, SettingsError if it already runs with other
         settings.
@@ -73,7 +78,7 @@ def start_service(
         }
         return ray.remote(light(kind)).options(**options).remote(*arguments)
 
-    service = begin(SchedulerService, SERVICE_NAME, 32, settings, uuid.uuid4().hex)
+    service = begin(scheduler or SchedulerService, SERVICE_NAME, 32, settings, uuid.uuid4().hex)
     api = begin(ApiActor, API_NAME, 4, settings.api, port_of(settings.api))
 
     def ask(actor: Any, method: str, *arguments: object) -> Any:

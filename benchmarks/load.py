@@ -1,0 +1,164 @@
+"""The service under what a large cluster asks of it, over a store as it is after months.
+
+    python -m benchmarks.load [--ended 100000] [--queued 10000] [--running 500] [--seconds 120]
+
+A real Ray cluster, the real scheduler and API; only the executors are stubs, which report each 30 s over Ray.
+Another process submits ten jobs and reads twenty pages of the list a second, has 100 streams of events open and
+follows 20 logs. All of it shares the machine's cores, clients too.
+* tick_p99_ms, report_ms: of the scheduler's loop without its rounds, and CPU of one event of an executor.
+* tick_growth: the median tick over the store with ended jobs, over that of one without any; nobody asks then.
+* service_core_share, api_core_share: CPU seconds a second. service_mib, api_mib: PSS.
+* service_start_s: from the process' first line of service to its first answer. list_cpu_s: of `coadapt list`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import psutil
+
+from .arguments import at_least
+from .harness import finish, table
+from .months.clients import Plan
+from .months.house import House, house, own_folder, pss_mib, settings_in
+from .months.many_jobs import fill
+
+QUIET_S = 45.0  # of ticks that nobody disturbs
+LISTS = 5
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--ended", type=at_least(0), default=100_000)
+    parser.add_argument("--queued", type=at_least(0), default=10_000)
+    parser.add_argument("--running", type=at_least(1), default=500)
+    parser.add_argument("--seconds", type=at_least(1), default=120)
+    args = parser.parse_args()
+    with own_folder() as folder:  # for both: a process reads Ray's token once
+        figures = measured(folder / "with", args.ended, args.queued, args.running, args.seconds)
+        without = quiet_ticks(folder / "without", 0, args.queued, args.running)
+    figures["tick_growth"] = round(figures.pop("quiet_tick_ms") / without, 3)
+    table(
+        f"{args.ended:,} ended, {args.queued:,} queued, {args.running:,} running; clients for {args.seconds} s",
+        ["", "measured"],
+        [[name, value] for name, value in figures.items()],
+    )
+    finish("load", figures, f"{args.ended} ended, {args.queued} queued, {args.running} running")
+
+
+def measured(folder: Path, ended: int, queued: int, running: int, seconds: float) -> dict[str, float]:
+    """Return all figures over one store."""
+    settings = settings_in(folder)
+    folder.mkdir()
+    fill(settings, ended, queued + running)
+    with house(settings, _nodes(running)) as subject:
+        subject.until_running(running)
+        figures = {"quiet_tick_ms": _quiet_tick_ms(subject)}
+        jobs = [row["id"] for row in subject.client._api.get("/v1/jobs", phase="running", limit=20)["items"]]
+        plan = Plan(seconds=seconds, logs=tuple(jobs), package=subject.put_package(folder / "script"))
+        subject.ask("forget_times")
+        before, api_before = subject.ask("times"), _cpu_s(subject.api())
+        began_s = time.monotonic()
+        found = subject.load(plan)
+        took_s = time.monotonic() - began_s
+        after, api_after = subject.ask("times"), _cpu_s(subject.api())
+        service = psutil.Process(after["pid"])
+        figures |= {
+            "submit_p50_ms": _ms(found.submit_s, 0.5),
+            "submit_p99_ms": _ms(found.submit_s, 0.99),
+            "list_page_p50_ms": _ms(found.list_s, 0.5),
+            "list_page_p99_ms": _ms(found.list_s, 0.99),
+            "event_p50_ms": _ms(found.event_s, 0.5),
+            "event_p99_ms": _ms(found.event_s, 0.99),
+            "log_p99_ms": _ms(found.log_s, 0.99),
+            "tick_p99_ms": _ms(after["ticks"], 0.99),
+            "round_p99_ms": _ms(after["rounds"], 0.99),
+            "report_ms": round(float(np.mean(after["reports"])) * 1e3, 3),
+            "submitted": len(found.submitted),
+            "pages": len(found.list_s),
+            "events": len(found.event_s),
+            "failed": sum(found.failed.values()),
+            "service_core_share": round((after["cpu_s"] - before["cpu_s"]) / took_s, 3),
+            "api_core_share": round((api_after - api_before) / took_s, 3),
+            "service_mib": round(pss_mib(service), 1),
+            "api_mib": round(pss_mib(subject.api()), 1),
+            "list_cpu_s": _list_cpu_s(folder),
+            "service_start_s": _start_s(subject, service),
+        }
+        if found.failed:
+            print("failed:", found.failed)
+        return figures
+
+
+def quiet_ticks(folder: Path, ended: int, queued: int, running: int) -> float:
+    """Return the median milliseconds of a tick over a store that nobody asks."""
+    settings = settings_in(folder)
+    folder.mkdir()
+    fill(settings, ended, queued + running)
+    with house(settings, _nodes(running)) as subject:
+        subject.until_running(running)
+        return _quiet_tick_ms(subject)
+
+
+def _quiet_tick_ms(subject: House) -> float:
+    subject.ask("forget_times")
+    time.sleep(QUIET_S)
+    return float(np.median(subject.ask("times")["ticks"])) * 1e3
+
+
+def _nodes(gpus: int) -> str:
+    """Return four emulated nodes with so many GPUs together."""
+    each = -(-gpus // 4)
+    return f"4x t4:{each}"
+
+
+def _ms(seconds: Sequence[float], quantile: float) -> float:
+    return round(float(np.quantile(seconds, quantile)) * 1e3, 1) if seconds else float("nan")
+
+
+def _cpu_s(process: psutil.Process) -> float:
+    cpu = process.cpu_times()
+    return float(cpu.user + cpu.system)
+
+
+def _list_cpu_s(folder: Path) -> float:
+    """Return the CPU seconds of the command `coadapt list`, the least of some."""
+    seconds = []
+    for _ in range(LISTS):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        subprocess.run(
+            [sys.executable, "-m", "coadapt.cli.main", "list"],
+            env={**os.environ, "COADAPT_HOME": str(folder)},
+            stdout=subprocess.DEVNULL,
+            check=True,
+        )
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        seconds.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+    return round(min(seconds), 3)
+
+
+def _start_s(subject: House, service: psutil.Process) -> float:
+    """Kill the service, and return how long the next one takes from its first line to its first answer."""
+    service.kill()
+    deadline_s = time.monotonic() + 120
+    while time.monotonic() < deadline_s:
+        try:
+            told = subject.ask("times")
+        except Exception:
+            time.sleep(0.2)  # Ray makes it anew
+            continue
+        if told["pid"] != service.pid:
+            return round(float(told["start_s"]), 2)
+    return float("inf")
+
+
+if __name__ == "__main__":
+    main()

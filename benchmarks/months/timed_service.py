@@ -1,0 +1,64 @@
+"""The scheduler's actor with stub executors, which also says how long its ticks, rounds and reports take."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from typing import Any
+
+import psutil
+from coadapt.core.settings import Settings
+from coadapt.executor.protocol.job_events import Sent
+from coadapt.scheduler import service as service_module
+from coadapt.scheduler.service import SchedulerService
+
+from .stub_executors import RemoteStubs
+
+MOST = 100_000
+
+
+class TimedService(SchedulerService):
+    """As `SchedulerService`. Its executors are stubs, and its ticks are timed."""
+
+    def __init__(self, settings: Settings, begun: str = "") -> None:
+        began_s = time.monotonic()
+        service_module.Executors = RemoteStubs  # type: ignore[assignment, misc]  # of this process only
+        self._ticks: deque[float] = deque(maxlen=MOST)
+        self._rounds: deque[float] = deque(maxlen=MOST)
+        self._reports: deque[float] = deque(maxlen=MOST)
+        super().__init__(settings, begun)
+        self._start_s = time.monotonic() - began_s
+
+    def _step(self) -> None:
+        rounds, began_s = self._cycle.rounds, time.perf_counter()
+        super()._step()
+        took_s = time.perf_counter() - began_s
+        (self._ticks if self._cycle.rounds == rounds else self._rounds).append(took_s)
+
+    def on_event(self, job_id: str, message: object, life: int = 0) -> Sent:
+        began_s = time.thread_time()
+        sent = super().on_event(job_id, message, life)
+        self._reports.append(time.thread_time() - began_s)
+        return sent
+
+    def forget_times(self) -> None:
+        """Count from now on."""
+        for times in (self._ticks, self._rounds, self._reports):
+            times.clear()
+
+    def times(self) -> dict[str, Any]:
+        """Return seconds of ticks and rounds, CPU seconds of events, and what the process has taken so far."""
+        process = psutil.Process()
+        cpu = process.cpu_times()
+        return {
+            "ticks": list(self._ticks),
+            "rounds": list(self._rounds),
+            "reports": list(self._reports),
+            "start_s": self._start_s,
+            "cpu_s": cpu.user + cpu.system,
+            "pid": process.pid,
+        }
+
+    def running(self) -> int:
+        """Return how many jobs train."""
+        return sum(bool(job.group) for job in self._store.unretired.values())
