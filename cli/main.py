@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..core.isolation import Isolation
-from ..core.phase import Phase
 from ..core.refused_values import why_refused
 from . import access
 from . import down as down_verb
@@ -460,24 +459,22 @@ def check(
 def list_jobs(
     active: Annotated[bool, typer.Option("--active", help="Only jobs that have not ended.")] = False,
     every: Annotated[
-        bool, typer.Option("--all", help="Also jobs that ended long ago; --json has them all.")
+        bool, typer.Option("--all", help="Every job, also those that ended long ago; --json has them all.")
     ] = False,
     as_json: Json = False,
 ) -> None:
     """Show the jobs: what each is doing, GPUs, batch size, progress, when it may end."""
-    from .show import MOST_ENDED, jobs_table, recent
+    from .listing import every_job, jobs_of_now
+    from .show import jobs_table
 
     client, now = _connect(), time.time()
-    going = client.jobs(phases=[phase for phase in Phase if not phase.is_terminal])
-    most = None if every or as_json else MOST_ENDED + 1
-    ended = [] if active else client.jobs(phases=[phase for phase in Phase if phase.is_terminal], most=most)
-    # A job may end between the two answers.
-    rows = sorted({row["id"]: row for row in (*going, *ended)}.values(), key=lambda row: row["submitted_s"])
     if as_json:
-        _print(rows, True)
+        _print(every_job(client, active), True)
+    elif every:
+        _print(jobs_table(every_job(client, active), now), False)
     else:
-        some = rows if every else recent(rows, now)
-        _print(jobs_table(some, now, more=len(some) < len(rows)), False)
+        rows, missing = jobs_of_now(client, active, now)
+        _print(jobs_table(rows, now, missing=missing), False)
 
 
 @app.command()

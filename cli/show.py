@@ -44,8 +44,6 @@ STATUS_STYLES = {
 }
 MACHINE_STYLES = {"leaving": "yellow", "asleep": "dim", "waking": "cyan", "failed": "bold red"}
 EMULATED = "emulated"
-DAY_S = 86_400.0
-MOST_ENDED = 20  # the most ended jobs that `list` shows
 MOST_METRICS = 6  # the most that a table shows per job
 MOST_NAMED = 4  # the most jobs that a reason is told of by name
 
@@ -115,22 +113,15 @@ def left(job: JobRow, now: float) -> str:
     return ("<" if job["has_target"] else "") + duration(ends_s - now)
 
 
-def recent(jobs: Sequence[JobRow], now: float) -> list[JobRow]:
-    """Return the jobs that have not ended, and the newest of those that ended in the last day."""
-    ended = sorted(ended_s for job in jobs if (ended_s := job["finished_s"]) is not None)
-    since_s = max([now - DAY_S, *ended[-MOST_ENDED:][:1]])
-    return [job for job in jobs if job["finished_s"] is None or job["finished_s"] >= since_s]
-
-
 def jobs_table(
-    jobs: Sequence[JobRow], now: float | None = None, *, more: bool = False, bars: bool = False
+    jobs: Sequence[JobRow], now: float | None = None, *, missing: Sequence[str] = (), bars: bool = False
 ) -> RenderableType:
     """Return a table with one line per job; `-` stands where a job has nothing to show.
 
-    `more`: whether there are jobs that ended earlier.
+    `missing`: the kinds of jobs of which there are more than these.
     `bars`: show progress bars, too.
     """
-    hint = "jobs that ended earlier: `coadapt list --all`" if more else ""
+    hint = f"more jobs that {_in_words(missing)}: `coadapt list --all`" if missing else ""
     if not jobs:
         return Text(hint or "no jobs; `coadapt submit job.yaml` submits one")
     now = time.time() if now is None else now
@@ -155,6 +146,10 @@ def jobs_table(
         )
     notes = [*waits(jobs), *([hint] if hint else [])]
     return Group(table, Text("\n" + "\n".join(notes), "dim")) if notes else table
+
+
+def _in_words(kinds: Sequence[str]) -> str:
+    return " or ".join(filter(None, [", ".join(kinds[:-1]), kinds[-1]]))
 
 
 def waits(jobs: Iterable[JobRow]) -> list[str]:

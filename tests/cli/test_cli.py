@@ -582,10 +582,28 @@ def test_list_leaves_out_what_ended_long_ago_and_says_how_to_see_it(capsys, monk
     assert [name in table for name in ("old-1", "done-9 ", "done-10 ", "done-29 ", "runs-40")] == [
         False, False, True, True, True,
     ]  # fmt: skip
-    assert "jobs that ended earlier: `coadapt list --all`" in table
+    assert "more jobs that ended earlier: `coadapt list --all`" in table
     assert "old-1" in listed(capsys, "--all")
     assert len(json.loads(listed(capsys, "--json"))) == 32
     assert "done-29" not in listed(capsys, "--active")
+
+
+def test_list_shows_as_many_jobs_as_a_person_reads(capsys, monkeypatch) -> None:
+    class Client(Listed):
+        def list(self) -> list[dict]:
+            waiting = [row(id=f"waits-{i}", phase="queued", submitted_s=float(i)) for i in range(60)]
+            return [row(id="runs-0", phase="running", gpus=1, gpu_type="t4", submitted_s=0.0), *waiting]
+
+    monkeypatch.setattr(main, "_connect", Client)
+    table = listed(capsys)
+    assert [name in table for name in ("runs-0", "waits-9 ", "waits-10 ", "waits-59 ")] == [
+        True,
+        False,
+        True,
+        True,
+    ]
+    assert "more jobs that wait: `coadapt list --all`" in table
+    assert "waits-9 " in listed(capsys, "--all", "--active")
 
 
 class Logs(Listed):
