@@ -5,8 +5,12 @@
 Each line of what an operator met before is held by tests, which run here. Then a real store under a real loop
 is hurt: its disk is full, another program holds its lock, it is read-only, or each write takes 2 s. The loop ticks
 on, jobs are submitted again and again, and what was confirmed must be there in the end.
+Then the machine's clock is set an hour back and forth under the loop, Ray's control plane is stopped for 30 s
+under training jobs, and pages of a store are garbled one after the other.
 * degraded_told_s: until it is told that nothing can be stored. healed_s: from the cause's end to the next change.
 * jobs_lost, jobs_run_twice: of those that were confirmed.
+* clock/longest_wait_s: between two confirmed jobs while the clock was set. control_plane/healed_s: from its return
+  until a job that was submitted then trained. garbled/named, garbled/restored: of so many pages.
 """
 
 from __future__ import annotations
@@ -22,10 +26,12 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from coadapt.core.errors import StateError
 from coadapt.core.job import JobSpec
+from coadapt.scheduler import clock as clock_module
 from coadapt.scheduler.clock import SystemClock
 from coadapt.scheduler.degraded import StoreWatch
 from coadapt.scheduler.loop import Loop
@@ -34,6 +40,7 @@ from sqlalchemy import event
 
 from .arguments import at_least
 from .harness import finish, table
+from .months import control_plane, garbled_store
 
 STORE = "tests/scheduler/store"
 # What an operator met, and the tests that hold it now.
@@ -64,6 +71,9 @@ LINES: dict[str, tuple[str, ...]] = {
 }
 EVERY_S = 0.05  # between two submits
 PATIENCE_S = 30.0
+HOUR_S, CLOCK_S = 3600.0, 5.0
+STOPPED_S = 30.0  # of Ray's control plane; Ray itself gives up after 60
+PAGES = 20
 
 
 def lines_mended() -> list[tuple[str, bool]]:
@@ -182,6 +192,26 @@ def slow(subject: Hurt) -> Callable[[], None]:
     return mended.set
 
 
+def longest_wait_s() -> float:
+    """Set the clock an hour back, then forth, and return the longest time between two jobs that were confirmed."""
+    real, longest_s = time.time, 0.0
+    with hurt() as subject:
+        try:
+            for ahead_s in (-HOUR_S, HOUR_S, 0.0):
+                clock_module.time.time = partial(_ahead, real, ahead_s)  # type: ignore[assignment]
+                end_s = time.monotonic() + CLOCK_S
+                while time.monotonic() < end_s:
+                    longest_s = max(longest_s, time.monotonic() - subject.last_s)
+                    time.sleep(0.01)  # the clock stays so for a while
+        finally:
+            clock_module.time.time = real  # type: ignore[assignment]
+    return longest_s
+
+
+def _ahead(clock: Callable[[], float], seconds: float) -> float:
+    return clock() + seconds
+
+
 @dataclass(frozen=True)
 class Outcome:
     """How a fault went."""
@@ -212,6 +242,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--hold", type=at_least(1), default=120, help="seconds that the lock is held")
     parser.add_argument("--no-lines", action="store_true", help="leave out the tests of each line")
+    parser.add_argument("--no-ray", action="store_true", help="leave out what needs a Ray cluster")
     options = parser.parse_args()
     figures: dict[str, float] = {}
     if not options.no_lines:
@@ -228,6 +259,31 @@ def main() -> None:
         figures |= {f"{name}/degraded_told_s": _figure(one.told_s), f"{name}/healed_s": _figure(one.healed_s)}
     figures["jobs_lost"] = float(sum(one.lost for one in outcomes.values()))
     figures["jobs_run_twice"] = float(sum(one.twice for one in outcomes.values()))
+    figures["clock/longest_wait_s"] = round(longest_wait_s(), 3)
+    with tempfile.TemporaryDirectory() as folder:
+        pages = garbled_store.garbled(Path(folder), PAGES)
+    figures |= {"garbled/pages": pages.pages, "garbled/named": pages.named, "garbled/restored": pages.restored}
+    rows = [
+        ("the clock is set by an hour, back and forth", f"longest wait {figures['clock/longest_wait_s']} s"),
+        ("a garbled page", f"named {pages.named} of {pages.pages} times, restored {pages.restored}"),
+    ]
+    if not options.no_ray:
+        ray = control_plane.stopped(STOPPED_S)
+        rows.append(
+            (
+                f"Ray's control plane stands still for {STOPPED_S:.0f} s",
+                f"{ray.rounds_meanwhile} rounds meanwhile, healed after {ray.healed_s:.1f} s, {ray.steps_lost}"
+                f" steps lost, {ray.processes_restarted} processes restarted",
+            )
+        )
+        figures |= {
+            "control_plane/rounds_meanwhile": ray.rounds_meanwhile,
+            "control_plane/healed_s": round(ray.healed_s, 2),
+            "control_plane/steps_lost": ray.steps_lost,
+            "control_plane/processes_restarted": ray.processes_restarted,
+        }
+        figures["jobs_lost"] += ray.jobs_lost
+    table("What else goes wrong", ["fault", "outcome"], rows)
     finish("faults", figures)
 
 

@@ -17,12 +17,10 @@ import os
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 
-from coadapt.client.client import Client
 from coadapt.core.settings import Settings
 from coadapt.deploy import local_cluster
 from coadapt.scheduler.store import opening
@@ -31,19 +29,9 @@ from tests.support.released_stores import RELEASED, contents, migrate, put
 
 from .arguments import at_least
 from .harness import finish, table
+from .months.counted_jobs import lost_steps, steps_in, submit, until
 
-PATIENCE_S = 240.0
-SCRIPT = Path(__file__).parent / "scripts" / "counted_steps.py"
 WARM_STEPS = 100  # of each job, before anything is done and after
-
-
-@dataclass(frozen=True)
-class Step:
-    """A step that a training process has done: which one, by whom, and when."""
-
-    number: int
-    pid: int
-    at_s: float
 
 
 def main(words: Sequence[str] | None = None) -> None:
@@ -91,25 +79,24 @@ def of_exchange(jobs: int) -> Mapping[str, float]:
 def _exchanged(jobs: int, folder: Path, settings: Settings) -> Mapping[str, float]:
     emulate = f"1x t4:{jobs}"
     client = local_cluster.up(emulate, settings=settings)
-    files = [_submit(client, folder, number) for number in range(jobs)]
-    _until(lambda: all(row["phase"] == "running" for row in client.list()))
-    first = [len(_steps(file)) for file in files]  # measuring has steps, too, in processes of its own
-    _until(lambda: all(len(_steps(file)) > mark + WARM_STEPS for file, mark in zip(files, first, strict=True)))
+    files = [submit(client, folder, number) for number in range(jobs)]
+    until(lambda: all(row["phase"] == "running" for row in client.list()))
+    first = [len(steps_in(file)) for file in files]  # measuring has steps, too, in processes of its own
+    until(lambda: all(len(steps_in(file)) > mark + WARM_STEPS for file, mark in zip(files, first, strict=True)))
     client.close()
     began_s = time.time()
     local_cluster.down(settings.state_dir, keep_jobs=True)
     left_s = time.time()
     client = local_cluster.up(emulate, settings=settings)
     back_s = time.time()
-    marks = [len(_steps(file)) for file in files]
-    _until(lambda: all(len(_steps(file)) > mark + WARM_STEPS for file, mark in zip(files, marks, strict=True)))
+    marks = [len(steps_in(file)) for file in files]
+    until(lambda: all(len(steps_in(file)) > mark + WARM_STEPS for file, mark in zip(files, marks, strict=True)))
     end_s = time.time()
     lost = restarted = 0
     usual, during = list[float](), list[float]()
     for file, mark in zip(files, first, strict=True):
-        steps = _steps(file)[mark:]
-        numbers = [step.number for step in steps]
-        lost += len(numbers) - len(set(numbers)) + (max(numbers) - min(numbers) + 1 - len(set(numbers)))
+        steps = steps_in(file)[mark:]
+        lost += lost_steps(steps)
         restarted += len({step.pid for step in steps}) - 1
         for one, other in pairwise(steps):
             if other.at_s < began_s:
@@ -128,34 +115,6 @@ def _exchanged(jobs: int, folder: Path, settings: Settings) -> Mapping[str, floa
         "longest_step_s": round(max(during), 4),
         "away_s": round(back_s - left_s, 2),
     }
-
-
-def _submit(client: Client, folder: Path, number: int) -> Path:
-    """Submit a job that writes its steps to a file; return the file."""
-    home, file = folder / f"job{number}", folder / f"steps{number}"
-    home.mkdir()
-    (home / "train.py").write_text(SCRIPT.read_text())
-    (home / "job.yaml").write_text(
-        f"name: steps-{number}\nscript: train.py\nargs: [{file}]\nresources: {{max_gpus: 1}}\n"
-        "training: {report_interval_s: 2}\n"
-    )
-    client.submit(home / "job.yaml")
-    return file
-
-
-def _steps(file: Path) -> list[Step]:
-    """Return the steps that are written; the last line may be cut."""
-    lines = file.read_text().splitlines(keepends=True) if file.exists() else []
-    found = [line.split() for line in lines if line.endswith("\n")]
-    return [Step(int(number), int(pid), float(at_s)) for number, pid, at_s in found]
-
-
-def _until(holds: Callable[[], bool]) -> None:
-    deadline_s = time.monotonic() + PATIENCE_S
-    while not holds():
-        if time.monotonic() > deadline_s:
-            raise SystemExit(f"the jobs have not come far enough in {PATIENCE_S:.0f} s")
-        time.sleep(0.2)  # between two looks, up to a limit
 
 
 if __name__ == "__main__":
