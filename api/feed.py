@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from typing import Any
 
 from .scheduler import Scheduler
@@ -21,7 +22,7 @@ class Reader:
 
     def __init__(self, after: int) -> None:
         self.after = after  # the number of the last event that it was given
-        self.waiting: asyncio.Queue[Event] = asyncio.Queue(MOST_WAITING)
+        self.waiting: asyncio.Queue[Event | None] = asyncio.Queue(MOST_WAITING)  # None only wakes it
         self.missed = True  # whether events are to be read from the store first
 
     def offer(self, event: Event) -> None:
@@ -30,6 +31,12 @@ class Reader:
             self.waiting.put_nowait(event)
         except asyncio.QueueFull:
             self.missed = True
+
+    def miss(self) -> None:
+        """Have it read from the store, also where it waits for an event."""
+        self.missed = True
+        with suppress(asyncio.QueueFull):
+            self.waiting.put_nowait(None)
 
 
 class Feed:
@@ -52,13 +59,13 @@ class Feed:
                     async for event in self._catch_up(reader):
                         yield event
                 try:
-                    event = await asyncio.wait_for(reader.waiting.get(), QUIET_S)
+                    offered: Event | None = await asyncio.wait_for(reader.waiting.get(), QUIET_S)
                 except TimeoutError:
                     yield None
                     continue
-                if event["number"] > reader.after:
-                    reader.after = event["number"]
-                    yield event
+                if offered is not None and offered["number"] > reader.after:
+                    reader.after = offered["number"]
+                    yield offered
         finally:
             self._readers.discard(reader)
 
@@ -73,7 +80,7 @@ class Feed:
     async def _poll(self) -> None:
         last: int = await self._scheduler.call("last_event")
         for reader in self._readers:
-            reader.missed = True
+            reader.miss()
         while self._readers:
             try:
                 found: list[Event] = await self._scheduler.call("events_after", last, PAGE)

@@ -70,7 +70,11 @@ CELLS = [
 ]
 
 
-@pytest.mark.parametrize(("script", "scenario"), CELLS)
+# The others are run by `python -m benchmarks.real_scripts`, as all cells are.
+OFTEN = [cell if at % 2 else pytest.param(*cell, marks=pytest.mark.slow) for at, cell in enumerate(CELLS)]
+
+
+@pytest.mark.parametrize(("script", "scenario"), OFTEN)
 def test_a_job_ends_as_its_script_does_alone(tmp_path: Path, script: str, scenario: str) -> None:
     verdict = Trials(scripts()[script], tmp_path).verdict(scenario)
     assert (verdict.outcome, verdict.problems) == (RIGHT, ())

@@ -4,6 +4,7 @@ import difflib
 import runpy
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -24,6 +25,15 @@ FOLDERS = sorted(path.parent for path in EXAMPLES.glob("*/train.py") if path.par
 SHORT = {"language_model": ["--max-steps", "100"]}
 TWIN = runpy.run_path(str(EXAMPLES / "plain.py"))
 NAMES = [folder.name for folder in FOLDERS]
+LONG = ("char_transformer", "language_model")  # these take as long as all others together
+
+
+def often(folders: list[Path]) -> list[Any]:
+    """Return folders as parameters, of which those that take long are tried on request."""
+    return [
+        pytest.param(folder, marks=[pytest.mark.slow] if folder.name in LONG else [], id=folder.name)
+        for folder in folders
+    ]
 
 
 def spec(folder: Path) -> JobSpec:
@@ -66,7 +76,7 @@ def test_its_job_file_is_accepted_and_its_target_is_reported(folder: Path) -> No
     assert f"batch_size={job.training.initial_batch_size}," in source
 
 
-@pytest.mark.parametrize("folder", FOLDERS, ids=NAMES)
+@pytest.mark.parametrize("folder", often(FOLDERS))
 def test_by_itself_it_does_what_its_plain_twin_does(folder: Path, tmp_path: Path) -> None:
     twin = tmp_path / "train.py"
     twin.write_text(TWIN["plain"]((folder / "train.py").read_text()))
@@ -92,7 +102,7 @@ def test_at_most_four_lines_of_a_framework_s_script_are_changed(name: str) -> No
     assert not any("coadapt" in line for line in plain)
 
 
-@pytest.mark.parametrize("folder", PLAIN, ids=lambda folder: folder.name)
+@pytest.mark.parametrize("folder", often(PLAIN))
 def test_by_itself_it_ends_as_its_plain_script(folder: Path, tmp_path: Path) -> None:
     args = SHORT.get(folder.name, ["--epochs", "2"])
     lines = output(folder / "train.py", *args, temporary=tmp_path)
@@ -100,7 +110,7 @@ def test_by_itself_it_ends_as_its_plain_script(folder: Path, tmp_path: Path) -> 
     assert lines == output(folder / "plain.py", *args, temporary=tmp_path)
 
 
-@pytest.mark.parametrize("folder", PLAIN, ids=lambda folder: folder.name)
+@pytest.mark.parametrize("folder", often(PLAIN))
 def test_coadapt_check_says_that_it_works(
     folder: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

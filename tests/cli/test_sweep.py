@@ -156,9 +156,9 @@ def figures(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> dict[st
         ("early_s: 5", "--early 5"),
         ("node_mtbf_h: 2\nnode_repair_h: 0.1\nseeds: [3]", "--node-mtbf 2 --node-repair 0.1 --seed 3"),
         ("profiling_cost_s: 100", "--profiling-cost 100"),
-        ("noise: 0.3\nknows: no-profile", "--noise 0.3 --knows no-profile"),
-        ("events: true", "--events"),
-        ("same_conditions: true", "--same-conditions"),
+        pytest.param("noise: 0.3\nknows: no-profile", "--noise 0.3 --knows no-profile", marks=pytest.mark.slow),
+        pytest.param("events: true", "--events", marks=pytest.mark.slow),
+        pytest.param("same_conditions: true", "--same-conditions", marks=pytest.mark.slow),
     ],
 )
 def test_a_field_of_a_sweep_does_what_the_option_of_a_simulation_does(

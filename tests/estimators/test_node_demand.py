@@ -72,6 +72,7 @@ def test_a_forecast_is_the_same_for_a_moment_and_within_a_whole_series(model: No
         assert alone.peaks == pytest.approx(within.peaks)
 
 
+@pytest.mark.slow
 def test_several_kinds_of_nodes_share_one_model_whatever_their_sizes() -> None:
     small, large = daily(10, seed=1, total=20, swing=6, noise=0.5), daily(10, seed=2, total=400, swing=120)
     model = fit([small, large], small.end_s)

@@ -169,7 +169,7 @@ def histories(draw: st.DrawFn) -> list[tuple[float, Counts]]:
 UNSHRUNK = [HypothesisPhase.explicit, HypothesisPhase.generate]
 
 
-@settings(max_examples=60, phases=UNSHRUNK)
+@settings(max_examples=25, phases=UNSHRUNK)
 @given(histories(), st.integers(0, 2**32 - 1))
 def test_whatever_is_late_or_out_of_order_no_gpu_is_used_twice_and_all_jobs_end_where_they_shall(
     history: Sequence[tuple[float, Counts]], seed: int

@@ -57,7 +57,7 @@ HISTORY = st.lists(ACTIONS, max_size=25), st.booleans(), st.booleans()
 UNSHRUNK = [Phase.explicit, Phase.generate]
 
 
-@settings(max_examples=60, phases=UNSHRUNK)
+@settings(max_examples=25, phases=UNSHRUNK)
 @given(*HISTORY)
 def test_every_history_ends_where_the_job_should_be(actions: list, deaf: bool, hands_over: bool) -> None:
     play(actions, deaf, hands_over)

@@ -38,6 +38,7 @@ def test_a_script_passes_the_check(monkeypatch: pytest.MonkeyPatch, capfd: pytes
     assert_it_passes_the_check(EXAMPLE, monkeypatch, capfd)
 
 
+@pytest.mark.slow
 def test_a_script_that_is_resized_four_times_ends_as_the_plain_one(
     plain: dict[str, torch.Tensor], tmp_path: Path
 ) -> None:

@@ -46,6 +46,7 @@ def test_a_module_passes_the_check(monkeypatch: pytest.MonkeyPatch, capfd: pytes
     assert_it_passes_the_check(EXAMPLE, monkeypatch, capfd)
 
 
+@pytest.mark.slow
 def test_a_module_that_is_resized_four_times_ends_as_the_plain_one(plain: dict[str, Any], tmp_path: Path) -> None:
     end = run_resized(EXAMPLE, tmp_path / "job", BATCH, STEPS)
     assert (end.steps, end.ended_early) == (STEPS, "")

@@ -25,6 +25,7 @@ def test_a_function_passes_the_check(monkeypatch: pytest.MonkeyPatch, capfd: pyt
     assert_it_passes_the_check(EXAMPLE, monkeypatch, capfd)
 
 
+@pytest.mark.slow
 def test_a_function_that_is_resized_four_times_ends_as_the_plain_one(error: float, tmp_path: Path) -> None:
     end = run_resized(EXAMPLE, tmp_path / "job", BATCH, STEPS)
     assert (end.steps, end.ended_early) == (STEPS, "")

@@ -60,7 +60,9 @@ def assert_same(found: Outcome, expected: Outcome) -> None:
 SLOW_ONE = pytest.param("pollux", marks=pytest.mark.slow)  # its searches take half a minute
 
 
-@pytest.mark.parametrize("policy", ["sia", SLOW_ONE, "themis", "srtf", "las", "fifo"])
+@pytest.mark.parametrize(
+    "policy", [pytest.param("sia", marks=pytest.mark.slow), SLOW_ONE, "themis", "srtf", "las", "fifo"]
+)
 def test_a_run_that_stops_every_few_rounds_gives_the_same_bit_for_bit(policy: str) -> None:
     once, stopped, steps = simulation(policy).run(), simulation(policy), 0
     while stopped.step():

@@ -244,13 +244,13 @@ def test_any_json_is_an_event_or_refused(kind: str, fields: dict[str, Any]) -> N
     assert type(found) in EVENTS
 
 
-def test_a_hundred_thousand_damaged_messages_are_events_or_refused_in_bounded_memory() -> None:
+def test_many_damaged_messages_are_events_or_refused_in_bounded_memory() -> None:
     draw = random.Random(54)
     whole = [encoded(said, "j-1") for said in SAID]
     tracemalloc.start()
     try:
         refused = 0
-        for _ in range(100_000):
+        for _ in range(10_000):
             data = bytearray(draw.choice(whole))
             for _ in range(draw.randint(1, 8)):
                 at = draw.randrange(len(data))

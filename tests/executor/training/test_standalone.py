@@ -90,6 +90,7 @@ torch.save(dict(model.state_dict()), f"{sys.argv[1]}-{coadapt.rank()}.pt")
 """
 
 
+@pytest.mark.slow
 def test_under_torchrun_a_layer_that_is_added_later_is_trained_alike_and_as_alone(tmp_path: Path) -> None:
     script = tmp_path / "train.py"
     script.write_text(ADDED_LAYER)

@@ -48,7 +48,9 @@ def test_what_is_foretold_serves_almost_as_well_as_the_truth() -> None:
     assert foretold - told < (unknown - told) / 2
 
 
-@pytest.mark.parametrize("timing", [Timing(events=True), Timing(60.0), Timing(60.0, early_s=0.5)])
+@pytest.mark.parametrize(
+    "timing", [Timing(60.0, early_s=0.5), pytest.param(Timing(events=True), marks=pytest.mark.slow)]
+)
 def test_pools_share_a_service_that_never_sees_the_future_of_another_pool(timing: Timing) -> None:
     jobs = workload()
     seen: dict[str, list[float]] = {}

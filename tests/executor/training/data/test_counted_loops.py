@@ -200,6 +200,7 @@ def test_compiled_code_counts_what_it_holds(monkeypatch: pytest.MonkeyPatch) -> 
     assert compiled(torch.ones(2)).tolist() == f(torch.ones(2)).tolist()
 
 
+@pytest.mark.slow
 def test_what_is_compiled_or_saved_finds_pythons_own(tmp_path: Path) -> None:
     """numba is imported by scripts, too: after its names were taken."""
     code = """

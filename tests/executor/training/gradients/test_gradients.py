@@ -217,8 +217,8 @@ def is_whole(replicas: int, act: Backward, batches: int = 2) -> bool:
         (2, "quarters, divided by four", True),
         (2, "pairs and weight decay", True),
         (3, "quarters", True),  # 2 + 2 + 1 and 1 + 1 + 1 + 1
-        (7, "pairs, weighed", False),  # each part is one piece
-        (7, "quarters", True),
+        pytest.param(7, "pairs, weighed", False, marks=pytest.mark.slow),  # each part is one piece
+        pytest.param(7, "quarters", True, marks=pytest.mark.slow),
     ],
 )
 def test_pieces_of_parts_add_up_where_each_is_weighed_by_its_samples_and_parts_have_as_many(

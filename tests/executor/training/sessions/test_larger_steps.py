@@ -62,7 +62,7 @@ def trained_as(made: list[int]) -> list[Tensor]:
     return [parameter.detach().flatten() for parameter in model.parameters()]
 
 
-@pytest.mark.parametrize("replicas", [1, 2])
+@pytest.mark.parametrize("replicas", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_a_step_is_the_mean_of_what_it_takes_and_counts_as_much(tmp_path: Path, replicas: int) -> None:
     script, out, told = tmp_path / "train.py", tmp_path / "out.json", tmp_path / "told"
     script.write_text(SCRIPT)

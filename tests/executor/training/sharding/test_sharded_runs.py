@@ -43,7 +43,7 @@ def assert_same_model(out: Path, plain: dict[str, torch.Tensor]) -> None:
     torch.testing.assert_close(torch.load(out / "final.pt"), plain, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("optimizer", ["sgd", "adam"])
+@pytest.mark.parametrize("optimizer", ["sgd", pytest.param("adam", marks=pytest.mark.slow)])
 def test_replicas_of_two_processes_come_and_go_as_in_training_without_a_break(
     tmp_path: Path, optimizer: str
 ) -> None:
@@ -104,6 +104,7 @@ def test_a_replica_with_a_hung_process_is_left_behind_as_soon_as_the_group_is_ab
     assert_same_model(tmp_path, plain)
 
 
+@pytest.mark.slow
 def test_a_checkpoint_fits_replicas_of_other_numbers_of_processes_and_jobs_without_shards(tmp_path: Path) -> None:
     args = ["--epochs=4", "--optimizer=adam"]
     plain = run_plain(tmp_path / "plain", *args)
@@ -136,7 +137,9 @@ def test_a_checkpoint_fits_replicas_of_other_numbers_of_processes_and_jobs_witho
     assert_same_model(tmp_path, plain)
 
 
-@pytest.mark.parametrize("extra", [["--evaluate", "--schedule"], ["--amp", "--unsynced"]])
+@pytest.mark.parametrize(
+    "extra", [["--evaluate", "--schedule"], pytest.param(["--amp", "--unsynced"], marks=pytest.mark.slow)]
+)
 def test_what_scripts_do_beside_a_step_works_with_shards(tmp_path: Path, extra: list[str]) -> None:
     args = ["--epochs=4", "--accumulate=2", "--clip", *extra]
     plain = run_plain(tmp_path / "plain", *args)
@@ -154,7 +157,7 @@ def test_what_scripts_do_beside_a_step_works_with_shards(tmp_path: Path, extra: 
     ("optimizer", "replicas", "processes", "tensor_parallel"),
     [
         ("sgd", 1, 2, 1),
-        ("sgd", 2, 2, 1),
+        pytest.param("sgd", 2, 2, 1, marks=pytest.mark.slow),
         pytest.param("adam", 2, 2, 1, marks=pytest.mark.slow),
         ("adam", 2, 2, 2),
         pytest.param("sgd", 1, 4, 2, marks=pytest.mark.slow),

@@ -26,7 +26,7 @@ def packing(rng: np.random.Generator, rows: int, columns: int) -> LinearProgram:
     )
 
 
-@settings(max_examples=40)
+@settings(max_examples=15)
 @given(st.integers(0, 10_000), st.integers(1, 6), st.integers(1, 12))
 def test_every_method_finds_the_same_minimum(seed: int, rows: int, columns: int) -> None:
     program = packing(np.random.default_rng(seed), rows, columns)
