@@ -21,7 +21,6 @@ import json
 import os
 import random
 import shutil
-import signal
 import sys
 import tempfile
 import threading
@@ -29,18 +28,18 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import psutil
 from coadapt.client.client import Client
-from coadapt.core.emulated_nodes import EmulatedNode
 from coadapt.core.job import Emulation, JobSpec, ResourceRequest
 from coadapt.core.settings import Settings
 from coadapt.core.training_config import Adaptivity, CheckpointConfig, TrainingConfig
 from coadapt.deploy import local_cluster
 
 from . import harness
+from .months.victims import Victims, guards, lives, sigkill, trains
 
 EPOCHS = 60
 SCRIPT = '''
@@ -126,6 +125,7 @@ while step < steps and not (stop and every):
 if every:
     save()
 """
+MARK = "coadapt-kill-"
 KINDS = ("training", "worker", "template", "executor", "scheduler", "raylet", "writing", "program", "guard")
 # One round of kills; an executor, node or template costs its jobs a restart from the checkpoint.
 ORDER = (
@@ -151,11 +151,11 @@ def main() -> int:
     parser.add_argument("--limit-s", type=float, default=540.0, help="no more kills after this time")
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
-    folder = Path(tempfile.mkdtemp(prefix="coadapt-kill-"))
+    folder = Path(tempfile.mkdtemp(prefix=MARK))
     started = time.monotonic()
     try:
         settings = Settings(state_dir=str(folder / "state"), round_interval_s=5.0, restart_cost_s=5.0)
-        spec = _spec(folder / "job")
+        spec = counting(folder / "job")
         commands = _commands(folder / "job")
         watch = DeviceWatch(str(folder))
         with local_cluster.cluster("1x a100:2, 2x t4:2", settings=settings) as client, watch:
@@ -173,7 +173,8 @@ def main() -> int:
     return _show(reference, results, ran, killer.tally, watch, [rows[job] for job in jobs], seconds)
 
 
-def _spec(folder: Path) -> JobSpec:
+def counting(folder: Path) -> JobSpec:
+    """Return a job that counts how often it trains on each sample, with its script in a new folder."""
     folder.mkdir(parents=True)
     (folder / "train.py").write_text(SCRIPT)
     return JobSpec(
@@ -264,7 +265,7 @@ class DeviceWatch:
             for gpu in self._gpus(process):
                 self.used.add(gpu)
                 first = seen.setdefault(gpu, process)
-                if first is not process and _lives(process) and _lives(first):
+                if first is not process and lives(process) and lives(first):
                     line = f"GPU {gpu[1]} of node {gpu[0][:8]}: processes {first.pid} and {process.pid}"
                     self.twice[*gpu, first.pid, process.pid] = line
         self.looks += 1
@@ -276,7 +277,7 @@ class DeviceWatch:
             found: list[tuple[str, int]] = []
             with suppress(psutil.Error, ProcessLookupError):
                 # What a training process starts has its environment, but no session of its own.
-                leads = (_trains(process) or _runs(process)) and os.getsid(process.pid) == process.pid
+                leads = (trains(process) or _runs(process)) and os.getsid(process.pid) == process.pid
                 environment = process.environ() if leads else {}
                 where = environment.get("COADAPT_CHECKPOINT_URL") or environment.get("COADAPT_OUTPUT_DIR", "")
                 if where.startswith(self._folder):
@@ -288,41 +289,16 @@ class DeviceWatch:
         return self._known[key]
 
 
-def _lives(process: psutil.Process) -> bool:
-    with suppress(psutil.Error):
-        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
-    return False
-
-
-def _trains(process: psutil.Process) -> bool:
-    return "coadapt.executor.training.process" in process.cmdline()
-
-
 def _runs(process: psutil.Process) -> bool:
     """Return whether a process is a command of ours, and not its guard."""
-    line = process.cmdline()
-    return "command.py" in line and not _guards(process)
-
-
-def _guards(process: psutil.Process) -> bool:
-    return any(word.endswith("command_guard.py") for word in process.cmdline()[:5])
-
-
-def _of(kind: Callable[[psutil.Process], bool]) -> list[psutil.Process]:
-    """Return processes of a kind that belong to commands of this benchmark."""
-    found = []
-    for process in psutil.process_iter():
-        with suppress(psutil.Error):
-            if kind(process) and "coadapt-kill-" in process.environ().get("COADAPT_OUTPUT_DIR", ""):
-                found.append(process)
-    return found
+    return "command.py" in process.cmdline() and not guards(process)
 
 
 class Killer:
     """Sends SIGKILL to one process after the other, each time once training has gone on since the last."""
 
     def __init__(self, settings: Settings, dice: random.Random) -> None:
-        self.settings = settings
+        self._there = Victims(settings.state_dir, MARK)
         self.dice = dice
         self.tally = Tally()
 
@@ -367,122 +343,31 @@ class Killer:
                 if row["id"] in jobs and row["phase"] == "running" and row["steps"] > steps:
                     return True
             time.sleep(0.1)
-        return bool(_training())
+        return bool(self._there.training())
 
     def _kill(self, kind: str, deadline: float) -> None:
+        there = self._there
         ways: dict[str, Callable[[], psutil.Process | None]] = {
-            "training": lambda: self._any(_training()),
-            "worker": lambda: self._any(self._actors("ray::Worker", "ray::CommandWorker")),
-            "template": lambda: self._any([p for p in map(_parent, _training()) if p is not None]),
-            "executor": lambda: self._any(self._actors("ray::AdaptiveExecutor", "ray::CommandExecutor")),
-            "program": lambda: self._any(_of(_runs)),
-            "guard": lambda: self._any(_of(_guards)),
-            "scheduler": lambda: self._any(_named(self._record(), "ray::SchedulerService")),
-            "writing": lambda: self._writer(min(deadline, time.monotonic() + 10.0)),
+            "training": lambda: self._any(there.training()),
+            "worker": lambda: self._any(there.actors("ray::Worker", "ray::CommandWorker")),
+            "template": lambda: self._any(there.templates()),
+            "executor": lambda: self._any(there.actors("ray::AdaptiveExecutor", "ray::CommandExecutor")),
+            "program": lambda: self._any(there.commands(_runs)),
+            "guard": lambda: self._any(there.commands(guards)),
+            "scheduler": lambda: self._any(there.actors("ray::SchedulerService")),
+            "writing": lambda: there.writer(min(deadline, time.monotonic() + 10.0)),
         }
         if kind == "raylet":
-            self._kill_node()
+            there.kill_node(self.dice.choice)
             killed = True
         else:
             victim = ways[kind]()
-            killed = victim is not None and _sigkill(victim)
+            killed = victim is not None and sigkill(victim)
         (self.tally.kills if killed else self.tally.missed)[kind] += 1
         print(f"{self.tally.total:3d} {'killed' if killed else 'missed'} {kind}", flush=True)
 
     def _any(self, processes: list[psutil.Process]) -> psutil.Process | None:
         return self.dice.choice(processes) if processes else None
-
-    def _actors(self, *titles: str) -> list[psutil.Process]:
-        return [process for title in titles for process in _named(self._record(), title)]
-
-    def _record(self) -> local_cluster.ClusterRecord:
-        record = local_cluster.ClusterRecord.load(self.settings.state_dir)
-        assert record is not None, "the cluster has no record"
-        return record
-
-    def _writer(self, deadline: float) -> psutil.Process | None:
-        """Return a process that is writing a checkpoint: data is there, its manifest is not yet."""
-        root = Path(self.settings.state_dir) / "checkpoints"
-        writers = {_url(process): process for process in _training() if _rank(process) == "0"}
-        while time.monotonic() < deadline:
-            for url, process in writers.items():
-                names = {path.name for path in Path(url).glob("step-*")} if url.startswith(str(root)) else set()
-                stems = Counter(name.split(".")[0] for name in names)
-                if any(count == 1 and f"{stem}.pt" in names for stem, count in stems.items()):
-                    return process
-            time.sleep(0.0005)
-        return None
-
-    def _kill_node(self) -> None:
-        """Kill an emulated node's raylet, and bring a like node back."""
-        record = self._record()
-        alive = [i for i, node in enumerate(record.nodes) if node.processes[0].alive() is not None]
-        i = self.dice.choice(alive)
-        process = record.nodes[i].processes[0].alive()
-        assert process is not None
-        _sigkill(process)
-        like = EmulatedNode(record.nodes[i].gpu_type, record.nodes[i].gpus)
-        more = local_cluster.add_nodes(record, [like])
-        replace(record, nodes=(*record.nodes, *more)).save(self.settings.state_dir)
-
-
-def _training() -> list[psutil.Process]:
-    """Return training processes of jobs that train (not of profile runs)."""
-    found = []
-    for process in psutil.process_iter():
-        with suppress(psutil.Error):
-            if _trains(process):
-                environment = process.environ()
-                if environment.get("COADAPT_MODE") == "train" and "coadapt-kill-" in _url(process):
-                    found.append(process)
-    return found
-
-
-def _url(process: psutil.Process) -> str:
-    with suppress(psutil.Error):
-        return str(process.environ().get("COADAPT_CHECKPOINT_URL", ""))
-    return ""
-
-
-def _rank(process: psutil.Process) -> str:
-    with suppress(psutil.Error):
-        return str(process.environ().get("RANK", ""))
-    return ""
-
-
-def _parent(process: psutil.Process) -> psutil.Process | None:
-    with suppress(psutil.Error):
-        return process.parent()
-    return None
-
-
-def _named(record: local_cluster.ClusterRecord, title: str) -> list[psutil.Process]:
-    """Return actors by their process title."""
-    return [p for p in _descendants(record) if _title(p).startswith(title)]
-
-
-def _title(process: psutil.Process) -> str:
-    with suppress(psutil.Error):
-        return str((process.cmdline() or [""])[0])
-    return ""
-
-
-def _descendants(record: local_cluster.ClusterRecord) -> list[psutil.Process]:
-    """Return every process of our own cluster, and of no other on this machine."""
-    found = []
-    for recorded in [*record.head, *(p for node in record.nodes for p in node.processes)]:
-        root = recorded.alive()
-        if root is not None:
-            with suppress(psutil.Error):
-                found += root.children(recursive=True)
-    return found
-
-
-def _sigkill(process: psutil.Process) -> bool:
-    with suppress(psutil.NoSuchProcess):
-        process.send_signal(signal.SIGKILL)
-        return True
-    return False
 
 
 def _show(

@@ -7,7 +7,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+import uuid
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -64,6 +65,11 @@ class House:
         self.client._api.put(f"/v1/packages/{package.name}", package.data)
         return package.name
 
+    def submit(self, client: Client, spec: Mapping[str, Any], package: str) -> str:
+        """Submit a job with a package that was put, through some client; return its id."""
+        body = {"spec": spec, "package": package}
+        return str(client._api.post("/v1/jobs", body, key=uuid.uuid4().hex)["id"])
+
     def load(self, plan: Plan) -> Found:
         """Have another process be many clients, and return what they found."""
         words = [sys.executable, "-m", "benchmarks.months.clients", self.record.url, json.dumps(asdict(plan))]
@@ -116,9 +122,10 @@ def house(settings: Settings, nodes: str, lasts_s: float | None = None) -> Itera
             namespace=NAMESPACE,
             lifetime="detached",
             num_cpus=0,
+            max_restarts=-1,
             max_concurrency=16,
             label_selector={"role": "head"},
-        ).remote(lasts_s)
+        ).remote(settings.state_dir, lasts_s)
         record = start_service(record, settings, scheduler=TimedService)
         record.save(settings.state_dir)
         with_client = Client.connect(record)
@@ -128,7 +135,7 @@ def house(settings: Settings, nodes: str, lasts_s: float | None = None) -> Itera
             with_client.close()
     finally:
         leave_ray()
-        local_cluster.end_processes(record)
+        local_cluster.end_processes(ClusterRecord.load(settings.state_dir) or record)  # it may have more nodes
 
 
 def settings_in(folder: str | Path, **more: Any) -> Settings:

@@ -5,11 +5,13 @@ What it tells travels as it does from real ones: packed, by a call of the servic
 
 from __future__ import annotations
 
+import json
 import logging
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import ray
@@ -51,17 +53,21 @@ class Job:
 class StubExecutors:
     """The actor. Its methods are the commands of the service to one of its jobs.
 
+    An executor that is made anew holds nothing, and says so of each job that the one before it had.
+
     Args:
+        folder: where it writes which jobs it has.
         lasts_s: how long a job trains until it has finished; None: for ever.
     """
 
-    def __init__(self, lasts_s: float | None = None) -> None:
-        self._lasts_s = lasts_s
+    def __init__(self, folder: str, lasts_s: float | None = None) -> None:
+        self._file, self._lasts_s = Path(folder) / "stub_jobs.json", lasts_s
+        before: dict[str, int] = json.loads(self._file.read_text()) if self._file.exists() else {}
         self._jobs: dict[str, Job] = {}
         self._lock = threading.RLock()
         self._known = measured()
         self._told = 0
-        threading.Thread(target=self._run, name="reports", daemon=True).start()
+        threading.Thread(target=self._run, args=(before,), name="reports", daemon=True).start()
 
     def assign(self, job_id: str, life: int, slots: Sequence[Slot], sequence: int) -> None:
         """Train on exactly these slots, at once."""
@@ -74,6 +80,7 @@ class StubExecutors:
             job.life, job.sequence, job.slots = life, sequence, tuple(slots)
             if self._lasts_s is not None and job.ends_s is None:
                 job.ends_s = now_s + self._lasts_s
+            self._note()
         if slots:
             self._tell(job_id, Running(sequence, tuple(slots), warm=True))
         if gone:
@@ -127,7 +134,9 @@ class StubExecutors:
         """Return how many reports were sent."""
         return self._told
 
-    def _run(self) -> None:
+    def _run(self, before: Mapping[str, int]) -> None:
+        for job_id, life in before.items():
+            self._tell(job_id, Released(0, (), everything=True), life)
         while True:
             time.sleep(TICK_S)
             now_s = time.monotonic()
@@ -158,6 +167,12 @@ class StubExecutors:
             {"loss": 64_000 / job.samples, "accuracy": 0.5},
         )
         return Reported(told, self._known.with_report(told))
+
+    def _note(self) -> None:
+        """Write which jobs it has, as whoever kills it does not ask before."""
+        beside = self._file.with_suffix(".part")
+        beside.write_text(json.dumps({name: job.life for name, job in self._jobs.items()}))
+        beside.replace(self._file)
 
     def _tell(self, job_id: str, event: Any, life: int | None = None) -> None:
         if life is None:
