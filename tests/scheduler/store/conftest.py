@@ -10,8 +10,8 @@ from tests.support.stores import KINDS, new_database, postgres
 
 
 @pytest.fixture(scope="session")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with postgres(tmp_path_factory.mktemp("pg")) as url:
+def server() -> Iterator[str]:
+    with postgres() as url:
         yield url
 
 
