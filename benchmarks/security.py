@@ -1,8 +1,11 @@
-"""Issue figure 6, first part: what a hostile training script reaches under each isolation, and fuzzed input.
+"""What a hostile training script reaches under each isolation, and what fuzzed input does to the service.
 
 A cluster is started with each isolation. A victim job with a secret in its environment runs there, and the attack
-of `benchmarks/attack/attack.py` as a native script and as a command. Then damaged wire messages and job files are
-read. Where an isolation cannot be had on this machine, its figure is null and the reason is printed.
+of `benchmarks/attack/attack.py` as a native script and as a command. Then damaged wire messages, job files, bodies
+and packages are read, and the API is asked whatever its description allows. Where an isolation or a tool cannot be
+had on this machine, its figure is null and the reason is printed.
+* wrong_answers: of the table of routes, roles and owners. answers_5xx: of schemathesis. crashes: of damaged input.
+* known_faults: of installed packages for which a release with the remedy exists, as pip-audit knows them.
 """
 
 from __future__ import annotations
@@ -29,6 +32,7 @@ from coadapt.executor.protocol.wire import EVENTS, MessageError, decoded, encode
 from coadapt.executor.sandbox.line import problem
 from coadapt.executor.sandbox.ownership import closed_to
 
+from .attack import api
 from .harness import PeakMemory, finish, table
 
 ATTACK = Path(__file__).with_name("attack") / "attack.py"
@@ -180,17 +184,29 @@ def damaged(draw: random.Random, data: bytes) -> bytes:
 def main() -> None:
     """Print what each isolation stops."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--messages", type=int, default=80_000)
+    parser.add_argument("--messages", type=int, default=50_000)
     parser.add_argument("--job-files", type=int, default=20_000)
+    parser.add_argument("--bodies", type=int, default=15_000)
+    parser.add_argument("--packages", type=int, default=15_000)
+    parser.add_argument("--examples", type=int, default=50, help="of schemathesis, for each route")
+    parser.add_argument("--no-attack", action="store_true", help="leave out what needs a cluster")
     parser.add_argument("--attack", type=Isolation, help="only the attack under one isolation, as JSON")
     arguments = parser.parse_args()
     make_passable()
     if arguments.attack is not None:
         print(json.dumps({kind: sorted(steps) for kind, steps in attack(arguments.attack).items()}))
         return
-    crashes, peak_mib = fuzzed(arguments.messages, arguments.job_files)
+    crashes, _ = fuzzed(arguments.messages, arguments.job_files)
+    memory = PeakMemory()
+    crashes += api.broken_bodies(arguments.bodies, damaged) + api.broken_packages(arguments.packages, damaged)
+    peak_mib = memory.gib() * 1024
+    faults, told = api.known_faults()
+    print(told)
+    failed = api.answers_5xx(arguments.examples)
+    if failed is None:
+        print("schemathesis is not installed here, so that the API's description was not tried")
     reached: dict[Isolation, dict[str, set[str]]] = {}
-    for isolation in Isolation:
+    for isolation in () if arguments.no_attack else Isolation:
         if why := problem(isolation):
             print(f"{isolation}: not tried here: {why}")
         else:
@@ -211,10 +227,14 @@ def main() -> None:
         "token_inherited": sum(
             "inherits the token" in done for found in reached.values() for done in found.values()
         ),
+        "wrong_answers": api.wrong_answers(),
+        "answers_5xx": failed,
+        "known_faults": faults,
         "crashes": crashes,
         "peak_mib": round(peak_mib, 1),
     }
-    finish("security", figures, f"{arguments.messages} messages and {arguments.job_files} job files")
+    inputs = f"{arguments.messages} messages, {arguments.job_files} job files, {arguments.bodies} bodies"
+    finish("security", figures, f"{inputs} and {arguments.packages} packages")
 
 
 if __name__ == "__main__":

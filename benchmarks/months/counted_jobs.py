@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from coadapt.client.client import Client
+from coadapt.core.errors import StateError
 
 PATIENCE_S = 240.0
 SCRIPT = Path(__file__).parents[1] / "scripts" / "counted_steps.py"
@@ -33,6 +34,18 @@ def submit(client: Client, folder: Path, number: int) -> Path:
     )
     client.submit(home / "job.yaml")
     return file
+
+
+def patiently(submits: Callable[[], str]) -> str:
+    """Return what a submit returns, which is repeated while nothing can be stored. Raises: StateError."""
+    deadline_s = time.monotonic() + PATIENCE_S
+    while True:
+        try:
+            return submits()
+        except StateError:
+            if time.monotonic() > deadline_s:
+                raise
+            time.sleep(0.5)  # it says that it heals by itself
 
 
 def steps_in(file: Path) -> list[Step]:

@@ -17,6 +17,7 @@ from coadapt.client.http_api import HttpApi
 from coadapt.core.job import JobSpec
 from coadapt.core.settings import Settings
 
+from .counted_jobs import patiently
 from .cutting_proxy import CuttingProxy
 from .storage_errors import refuse_writes
 from .victims import Victims, sigkill, variable
@@ -62,7 +63,8 @@ class RealWorld:
     def refill(self) -> None:
         """Submit jobs until enough are there."""
         going = sum(row["id"] in self.submitted for row in self._going())
-        self.submitted += [self.client.submit(self._spec) for _ in range(self._jobs - going)]
+        for _ in range(self._jobs - going):
+            self._submit()
 
     def moves(self, patience_s: float) -> bool:
         """Return whether some job trains further, within some time."""
@@ -114,6 +116,9 @@ class RealWorld:
     def _going(self) -> list[dict[str, object]]:
         return [dict(row) for row in self.client.list() if row["finished_s"] is None]
 
+    def _submit(self) -> None:
+        self.submitted.append(patiently(lambda: self.client.submit(self._spec)))
+
     def _kill(self, processes: list[psutil.Process]) -> bool:
         return bool(processes) and sigkill(self._dice.choice(processes))
 
@@ -130,7 +135,7 @@ class RealWorld:
     def _cut(self) -> bool:
         """Drop the answers to a submit until it has come through."""
         self._proxy.cut(2)
-        self.submitted.append(self.client.submit(self._spec))
+        self._submit()
         return True
 
     def _refuse(self, processes: list[psutil.Process]) -> bool:

@@ -12,6 +12,7 @@ import psutil
 from coadapt.client.client import Client
 from coadapt.client.http_api import HttpApi
 
+from .counted_jobs import patiently
 from .cutting_proxy import CuttingProxy
 from .house import House, house, settings_in
 from .many_jobs import SPEC
@@ -96,7 +97,7 @@ class StubWorld:
         self._proxy.close()
 
     def _submit(self) -> None:
-        self.submitted.append(self._house.submit(self.client, SPEC, self._package))
+        self.submitted.append(patiently(lambda: self._house.submit(self.client, SPEC, self._package)))
 
     def _ended(self) -> int:
         return sum(row["finished_s"] is not None for row in self.client.list())
