@@ -25,6 +25,7 @@ from . import (
 )
 from .access import RULES
 from .context import Context, context
+from .description import describe
 from .problems import Problem, problem_of
 from .scheduler import Scheduler
 
@@ -64,6 +65,7 @@ def make_app(scheduler: Scheduler, settings: ApiSettings | None = None) -> FastA
     app.add_exception_handler(HTTPException, _of_http)
     app.middleware("http")(_with_problems)
     _check_table(app)
+    describe(app)
     return app
 
 
