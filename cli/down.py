@@ -32,7 +32,12 @@ def down(
         if not yes:
             asked(others)
 
-    if not local_cluster.down(grace_s=grace, keep_jobs=keep_jobs, sure=sure):
+    def unserved() -> None:
+        if not yes:
+            told = "the scheduler has ended, so that jobs which train on could not save"
+            raise typer.BadParameter(f"{told}; repeat `coadapt up` first, or add --yes")
+
+    if not local_cluster.down(grace_s=grace, keep_jobs=keep_jobs, sure=sure, unserved=unserved):
         print("nothing was running")
     elif keep_jobs:
         print("the scheduler has ended; jobs train on, and the next `coadapt up` finds them")

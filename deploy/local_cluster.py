@@ -148,6 +148,7 @@ def down(
     *,
     keep_jobs: bool = False,
     sure: Callable[[Mapping[str, int]], None] = lambda others: None,
+    unserved: Callable[[], None] = lambda: None,
 ) -> bool:
     """End what `up` started: jobs save and stop first. False when nothing was running.
 
@@ -155,6 +156,7 @@ def down(
         grace_s: how long jobs may take to save.
         keep_jobs: whether jobs train on, and only the scheduler ends.
         sure: called with the active jobs of other users where there are some; it may raise.
+        unserved: called where an earlier `down` let jobs train on, who cannot save now; it may raise.
     """
     from ..client.client import NoClusterError
 
@@ -166,6 +168,8 @@ def down(
         replace(record, url="").save(state_dir)
         return True
     if record.alive:
+        if not record.url:
+            unserved()
         with suppress(NoClusterError):
             end_service(record, grace_s, sure=sure)
     if record.started:

@@ -98,6 +98,19 @@ def test_with_keep_jobs_only_the_scheduler_ends_and_nobody_is_asked(
     assert main.run(["down", "--keep-jobs"]) == Exit.NO_CLUSTER
 
 
+def test_jobs_that_train_on_without_a_scheduler_are_not_ended_unasked(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main.run(["down", "--keep-jobs"]) == Exit.OK
+    Service.ended.clear()
+    assert main.run(["down"]) == Exit.USAGE
+    told = "the scheduler has ended, so that jobs which train on could not save; repeat `coadapt up` first"
+    assert told in capsys.readouterr().err
+    assert (Service.ended, record_path(home).exists()) == ([], True)
+    assert main.run(["down", "--yes"]) == Exit.OK
+    assert not record_path(home).exists()
+
+
 @pytest.mark.parametrize("words", [["--grace", "-1"], ["--grace", "soon"], ["--grace", "nan"]])
 def test_a_grace_that_is_none_is_refused(words: list[str]) -> None:
     assert main.run(["down", *words]) == Exit.USAGE
