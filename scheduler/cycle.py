@@ -172,6 +172,8 @@ class SchedulingCycle:
                 for action in sent:
                     self._apply(action, nodes, now)
 
+        if due:
+            self._times.end()
         self._hooks.stepped(timings)
         if self._records.changed:
             self._woken()

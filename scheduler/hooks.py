@@ -45,11 +45,20 @@ class RoundDone:
     seconds: float
 
     @cached_property
-    def wait_reasons(self) -> Mapping[str, WaitReason]:
-        """Return the code of every job of the round that got nothing. It is worked out when it is first read."""
-        ids: list[str] = self.round.columns.ids.tolist()
-        reasons = {id: _wait_reason(self.plan, id) for id in ids if id not in self.plan.placements}
-        return {id: reason for id, reason in reasons.items() if reason is not None}
+    def _took_part(self) -> frozenset[str]:
+        return frozenset(self.round.columns.ids.tolist())
+
+    @cached_property
+    def _reasons(self) -> dict[str, WaitReason | None]:
+        return {}  # of jobs that were asked about: each one costs some time, and thousands may wait
+
+    def wait_reason(self, job_id: str) -> WaitReason | None:
+        """Return why a job got nothing; None: it got something, or took no part. It is kept once worked out."""
+        if job_id in self.plan.placements or job_id not in self._took_part:
+            return None
+        if job_id not in self._reasons:
+            self._reasons[job_id] = _wait_reason(self.plan, job_id)
+        return self._reasons[job_id]
 
 
 def _wait_reason(plan: Plan, job_id: str) -> WaitReason | None:

@@ -448,7 +448,7 @@ def wait_reason(
     if not held_back and cluster is not None and _waited_for(job, cluster, asleep):
         return WaitReason.NODE_ASLEEP
     told = last is not None and not held_back and not _slept_then(job, last)
-    said = last.wait_reasons.get(job.id) if last is not None and told else None
+    said = last.wait_reason(job.id) if last is not None and told else None
     return said or _why_outside(job, cluster, compiling, asleep)
 
 

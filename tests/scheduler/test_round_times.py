@@ -64,3 +64,25 @@ def test_a_policy_is_asked_again_when_it_wished_and_not_for_a_time_that_is_over(
     assert times.due
     times.begin()
     assert not times.due
+
+
+def test_rounds_that_take_long_leave_time_for_all_else(clock: Clock) -> None:
+    times = RoundTimes(clock, SETTINGS)
+    times.begin()
+    clock.now_s += 2.0
+    times.ask()
+    times.end()
+    clock.now_s += 7.9
+    assert not times.due
+    assert 0.0 < times.idle_s < 0.2
+    clock.now_s += 0.2
+    assert times.due
+
+
+def test_a_long_round_delays_none_that_is_due_by_its_interval(clock: Clock) -> None:
+    times = RoundTimes(clock, SETTINGS)
+    times.begin()
+    clock.now_s += 30.0
+    times.end()
+    clock.now_s += 30.1
+    assert times.due
