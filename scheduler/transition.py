@@ -135,9 +135,10 @@ def actions(
     by_id: dict[str, JobRecord] = {}
     for job in jobs:
         by_id[job.id] = job
-        if job.measured_in:
-            runs += [(job, run) for run in job.profiles if run.slot is not None]
-        if not (job.active or job.held):
+        for run in job.profiles:
+            if run.slot is not None:
+                runs.append((job, run))
+        if not (job.held or job.target or job.id in planned):  # thousands may wait
             continue
         kept = job.paused or job.quarantine or leaves_node(job, nodes.draining) or wanted is None
         kept = kept or job.phase not in TRAINED_IN
