@@ -15,16 +15,29 @@ class Rule:
     role: the least that is needed; None: nobody is asked.
     of_job: whether it is about one job, which has an owner.
     changes: whether it changes something. A viewer never does.
+    verb: what the audit log calls the change; "": by its method and path.
     """
 
     role: Role | None
     of_job: bool = False
     changes: bool = False
+    verb: str = ""
 
 
-_READ_JOB, _CHANGE_JOB = Rule(Role.VIEWER, of_job=True), Rule(Role.USER, of_job=True, changes=True)
-_READ, _CHANGE = Rule(Role.VIEWER), Rule(Role.USER, changes=True)
-_OPERATE = Rule(Role.OPERATOR, changes=True)
+_READ, _READ_JOB = Rule(Role.VIEWER), Rule(Role.VIEWER, of_job=True)
+
+
+def _change(verb: str) -> Rule:
+    return Rule(Role.USER, changes=True, verb=verb)
+
+
+def _change_job(verb: str) -> Rule:
+    return Rule(Role.USER, of_job=True, changes=True, verb=verb)
+
+
+def _operate(verb: str) -> Rule:
+    return Rule(Role.OPERATOR, changes=True, verb=verb)
+
 
 # (method, path) -> rule. A route that is not here is not served.
 RULES: Mapping[tuple[str, str], Rule] = {
@@ -34,18 +47,18 @@ RULES: Mapping[tuple[str, str], Rule] = {
     ("GET", "/v1/me"): _READ,
     ("GET", "/v1/settings"): _READ,
     ("GET", "/v1/settings/rows"): _READ,
-    ("PATCH", "/v1/settings"): _OPERATE,
-    ("POST", "/v1/backups"): _OPERATE,
+    ("PATCH", "/v1/settings"): _operate("settings.change"),
+    ("POST", "/v1/backups"): _operate("backup.write"),
     ("GET", "/v1/backups/{name}"): Rule(Role.OPERATOR),
-    ("POST", "/v1/prune"): _OPERATE,
+    ("POST", "/v1/prune"): _operate("store.prune"),
     ("GET", "/v1/jobs"): _READ,
-    ("POST", "/v1/jobs"): _CHANGE,
+    ("POST", "/v1/jobs"): _change("job.submit"),
     ("GET", "/v1/jobs/{job_id}"): _READ_JOB,
-    ("POST", "/v1/jobs/{job_id}/cancel"): _CHANGE_JOB,
-    ("POST", "/v1/jobs/{job_id}/pause"): _CHANGE_JOB,
-    ("POST", "/v1/jobs/{job_id}/resume"): _CHANGE_JOB,
-    ("POST", "/v1/jobs/{job_id}/requeue"): _CHANGE_JOB,
-    ("POST", "/v1/jobs/{job_id}/fork"): _CHANGE_JOB,
+    ("POST", "/v1/jobs/{job_id}/cancel"): _change_job("job.cancel"),
+    ("POST", "/v1/jobs/{job_id}/pause"): _change_job("job.pause"),
+    ("POST", "/v1/jobs/{job_id}/resume"): _change_job("job.resume"),
+    ("POST", "/v1/jobs/{job_id}/requeue"): _change_job("job.requeue"),
+    ("POST", "/v1/jobs/{job_id}/fork"): _change_job("job.fork"),
     ("GET", "/v1/jobs/{job_id}/explain"): _READ_JOB,
     ("GET", "/v1/jobs/{job_id}/timeline"): _READ_JOB,
     ("GET", "/v1/jobs/{job_id}/events"): _READ_JOB,
@@ -61,14 +74,15 @@ RULES: Mapping[tuple[str, str], Rule] = {
     ("GET", "/v1/trace"): Rule(Role.OPERATOR),
     ("GET", "/v1/cluster"): _READ,
     ("GET", "/v1/machines"): _READ,
-    ("POST", "/v1/machines/{machine}/{verb}"): _OPERATE,
-    ("GET", "/v1/packages/{name}"): _CHANGE,
-    ("PUT", "/v1/packages/{name}"): _CHANGE,
+    ("POST", "/v1/machines/{machine}/{verb}"): _operate("node.{verb}"),
+    ("GET", "/v1/packages/{name}"): Rule(Role.USER),
+    ("PUT", "/v1/packages/{name}"): _change("package.put"),
+    ("GET", "/v1/audit"): Rule(Role.OPERATOR),
     ("GET", "/v1/users"): Rule(Role.OPERATOR),
-    ("PUT", "/v1/users/{user}"): _OPERATE,
+    ("PUT", "/v1/users/{user}"): _operate("user.put"),
     ("GET", "/v1/tokens"): Rule(Role.USER),
-    ("POST", "/v1/tokens"): _CHANGE,
-    ("DELETE", "/v1/tokens/{token_id}"): _CHANGE,
+    ("POST", "/v1/tokens"): _change("token.issue"),
+    ("DELETE", "/v1/tokens/{token_id}"): _change("token.revoke"),
 }
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import re
+import uuid
 from collections.abc import Awaitable, Callable
 
 from fastapi import Depends, FastAPI, Request
@@ -13,6 +15,7 @@ from starlette.exceptions import HTTPException
 from ..core.api_settings import ApiSettings
 from ..core.refused_values import refused
 from . import (
+    audit_routes,
     care_routes,
     cluster_routes,
     event_routes,
@@ -24,7 +27,7 @@ from . import (
     package_routes,
 )
 from .access import RULES
-from .context import Context, context
+from .context import Context, context, tell_done, tell_refused
 from .description import describe
 from .problems import Problem, problem_of
 from .scheduler import Scheduler
@@ -32,6 +35,7 @@ from .scheduler import Scheduler
 log = logging.getLogger(__name__)
 
 _ROUTERS = (
+    audit_routes,
     care_routes,
     cluster_routes,
     event_routes,
@@ -44,8 +48,12 @@ _ROUTERS = (
 )
 
 
+REQUEST_ID = "X-Request-ID"
+_GOOD_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+
+
 async def _let_in(request: Request) -> None:
-    request.state.who = await context(request).allow(request)
+    await context(request).allow(request)
 
 
 def make_app(scheduler: Scheduler, settings: ApiSettings | None = None) -> FastAPI:
@@ -70,13 +78,20 @@ def make_app(scheduler: Scheduler, settings: ApiSettings | None = None) -> FastA
 
 
 async def _with_problems(request: Request, go_on: Callable[[Request], Awaitable[Response]]) -> Response:
+    told = request.headers.get(REQUEST_ID, "")
+    request.state.request_id = told if _GOOD_ID.fullmatch(told) else uuid.uuid4().hex[:16]
     try:
-        return await go_on(request)
+        answer = await go_on(request)
+        if answer.status_code < 400:
+            await tell_done(request)
     except Exception as error:
         problem = problem_of(error)
         if problem.status == 500:
             log.exception("%s %s", request.method, request.url.path)
-        return problem.answer()
+        await tell_refused(request, problem)
+        answer = problem.answer()
+    answer.headers[REQUEST_ID] = request.state.request_id
+    return answer
 
 
 async def _refused_parameters(request: Request, error: Exception) -> Response:

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict
 
 from ..core.schemas import BackupView, MetricsView, PrunedRow, SettingRow
 from . import bodies
-from .context import answer, ask, who
+from .context import answer, ask, change, nothing_changes, who
 
 router = APIRouter(prefix="/v1")
 
@@ -46,13 +46,13 @@ async def change_settings(request: Request) -> Response:
     """Change settings from the next round on, and return the names of those that are new."""
     body = await bodies.read(request, Wanted)
     wanted: dict[str, Any] = dict(body.model_extra or {})
-    return answer({"changed": await ask(request, "change_settings", wanted, who(request).user)})
+    return answer({"changed": await change(request, "change_settings", wanted, who(request).user)})
 
 
 @router.post("/backups", responses={200: {"model": BackupView}})
 async def backup(request: Request) -> Response:
     """Write a backup of the job store, and return where it is."""
-    return answer(await ask(request, "backup"))
+    return answer(await change(request, "backup"))
 
 
 @router.get("/backups/{name}")
@@ -65,4 +65,7 @@ async def backup_part(request: Request, name: str, offset: Annotated[int, Query(
 async def prune(request: Request) -> Response:
     """Remove what retention does not keep, or with `dry_run` say what that is."""
     body = await bodies.read(request, Pruning)
-    return answer(await ask(request, "prune", body.dry_run))
+    if body.dry_run:
+        nothing_changes(request)
+        return answer(await ask(request, "prune", True))
+    return answer(await change(request, "prune"))

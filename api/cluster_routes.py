@@ -9,7 +9,7 @@ from fastapi.responses import Response
 
 from ..core.identity import Role
 from ..core.schemas import ClusterView, MachineRow
-from .context import answer, ask, context, who
+from .context import answer, ask, change, context, who
 
 router = APIRouter(prefix="/v1")
 OTHERS = "others"  # instead of the names of their jobs
@@ -56,7 +56,7 @@ async def machines(request: Request) -> Response:
 @router.post("/machines/{machine}/{verb}")
 async def power(request: Request, machine: str, verb: Verb) -> Response:
     """Power a machine off or on, or keep it from being powered off."""
-    return answer({"changed": await ask(request, "power", verb.value, machine)})
+    return answer({"changed": await change(request, "power", verb.value, machine)})
 
 
 @router.get("/settings")

@@ -8,6 +8,7 @@ import hashlib
 import json
 import time
 from collections import OrderedDict
+from contextlib import suppress
 from typing import Any
 
 from fastapi import Request
@@ -24,6 +25,7 @@ from .scheduler import Scheduler
 KNOWN_S = 5.0  # for so long a token that was good is not asked for again
 MOST_KNOWN = 10_000
 MOST_ARRIVALS = 16  # packages that come at once
+MOST_TARGET = 200  # characters of what a change is of
 
 
 class Context:
@@ -68,6 +70,13 @@ class Context:
             return None
         return request.headers.get(self._settings.user_header) or None
 
+    def origin(self, request: Request) -> str:
+        """Return the address that a request comes from, behind proxies that are trusted."""
+        host = "" if request.client is None else request.client.host
+        if host in self._settings.trusted_proxies:
+            return request.headers.get("x-forwarded-for", host).rpartition(",")[2].strip()[:100]
+        return host
+
     async def owner(self, job_id: str) -> str:
         """Return whose a job is, which never changes. Raises: KeyError for an unknown job."""
         if job_id not in self._owners:
@@ -86,14 +95,14 @@ class Context:
         rule = RULES[request.method, path]
         if rule.role is None:
             return None
-        who = await self.identify(request)
+        request.state.who = who = await self.identify(request)
         if not may(who, rule):
             raise Problem(403, f"{who.user} has the role {who.role}, and this needs {rule.role}")
         job_id = request.path_params.get("job_id")
         if rule.of_job and job_id is not None:
             owner = await self.owner(job_id)
             if not sees(who, owner):
-                raise Problem(404, f"no job {job_id}")  # as for one that is not there
+                raise Problem(404, f"no job {job_id}", hidden=True)  # as for one that is not there
             if rule.changes and not changes(who, owner):
                 raise Problem(403, f"{job_id} is {owner or 'nobody'}'s job, and {who.user} may not change it")
         return who
@@ -114,6 +123,52 @@ def who(request: Request) -> Identity:
 async def ask(request: Request, method: str, *args: Any) -> Any:
     """Return what the scheduler answers."""
     return await context(request).scheduler.call(method, *args)
+
+
+async def change(request: Request, method: str, *args: Any) -> Any:
+    """Return what the scheduler answers to a change, which it writes to the audit log."""
+    request.state.audited = True
+    return await context(request).scheduler.call("audited", about(request), method, args)
+
+
+def nothing_changes(request: Request) -> None:
+    """Say that a route which changes something does not do so this time."""
+    request.state.audited = True
+
+
+async def tell_done(request: Request) -> None:
+    """Have the audit log tell of a change that nobody has told it of."""
+    route = request.scope.get("route")
+    rule = None if route is None else RULES.get((request.method, route.path))
+    if rule is not None and rule.changes and not getattr(request.state, "audited", False):
+        await context(request).scheduler.call("done", about(request))
+
+
+async def tell_refused(request: Request, problem: Problem) -> None:
+    """Have the audit log tell of a change that was not let through."""
+    refused = problem.status in (401, 403) or problem.hidden
+    route = request.scope.get("route")
+    rule = None if route is None else RULES.get((request.method, route.path))
+    if refused and rule is not None and rule.changes:
+        with suppress(Exception):  # the answer is the same where the scheduler is away
+            await context(request).scheduler.call("refused", about(request), f"{problem.status}: {problem.detail}")
+
+
+def about(request: Request) -> dict[str, str]:
+    """Return who asks for what, as the audit log has it."""
+    path = request.scope["route"].path
+    told = request.path_params
+    named = [str(getattr(value, "value", value)) for name, value in told.items() if name != "verb"]
+    verb = RULES[request.method, path].verb or f"{request.method} {path}"
+    asker = getattr(request.state, "who", None)
+    return {
+        "verb": verb.format(**{name: getattr(value, "value", value) for name, value in told.items()}),
+        "user": "" if asker is None else asker.user,
+        "role": "" if asker is None else asker.role.value,
+        "origin": context(request).origin(request),
+        "request": request.state.request_id,
+        "target": "/".join(named)[:MOST_TARGET],
+    }
 
 
 def answer(view: Any, status: int = 200) -> Response:

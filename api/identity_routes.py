@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from ..core.identity import Role
 from . import bodies
-from .context import answer, ask, context, who
+from .context import answer, ask, change, context, who
 from .problems import Problem
 
 router = APIRouter(prefix="/v1")
@@ -47,7 +47,7 @@ async def users(request: Request) -> Response:
 async def put_user(request: Request, user: User) -> Response:
     """Make a user, or change its role."""
     body = await bodies.read(request, UserBody)
-    changed = await ask(request, "put_user", user, body.role.value, body.disabled)
+    changed = await change(request, "put_user", user, body.role.value, body.disabled)
     context(request).forget_tokens()
     return answer({"changed": changed})
 
@@ -66,7 +66,7 @@ async def new_token(request: Request) -> Response:
     user = body.user or asker.user
     if user != asker.user and asker.role is not Role.OPERATOR:
         raise Problem(403, f"{asker.user} has the role {asker.role}; only an operator makes tokens for others")
-    return answer(await ask(request, "issue_token", user, body.label, body.days), 201)
+    return answer(await change(request, "issue_token", user, body.label, body.days), 201)
 
 
 @router.delete("/tokens/{token_id}")
@@ -74,6 +74,6 @@ async def revoke(request: Request, token_id: str) -> Response:
     """Revoke a token: one's own; an operator may revoke any."""
     asker = who(request)
     whose = None if asker.role is Role.OPERATOR else asker.user
-    changed = await ask(request, "revoke_token", token_id, whose)
+    changed = await change(request, "revoke_token", token_id, whose)
     context(request).forget_tokens()
     return answer({"changed": changed})

@@ -12,7 +12,7 @@ from ..core.identity import Role
 from ..core.job import JobSpec, Phase
 from ..core.schemas import JobDetails, JobRow, TimelineRow
 from . import bodies
-from .context import answer, ask, cursor_of, place_of, who
+from .context import answer, ask, change, cursor_of, nothing_changes, place_of, who
 from .problems import Problem, of_validation
 
 router = APIRouter(prefix="/v1")
@@ -85,7 +85,7 @@ async def submit(request: Request, key: Key) -> Response:
     body = await bodies.read(request, NewJob)
     spec = _spec(body.spec)
     asker = who(request).user
-    job_id = await ask(request, "submit", spec, body.package, _own(key, asker), body.script_key, asker)
+    job_id = await change(request, "submit", spec, body.package, _own(key, asker), body.script_key, asker)
     return answer({"id": job_id}, 201)
 
 
@@ -117,19 +117,19 @@ async def describe(request: Request, job_id: str) -> Response:
 @router.post("/jobs/{job_id}/cancel")
 async def cancel(request: Request, job_id: str) -> Response:
     """End a job."""
-    return answer({"changed": await ask(request, "cancel", job_id)})
+    return answer({"changed": await change(request, "cancel", job_id)})
 
 
 @router.post("/jobs/{job_id}/pause")
 async def pause(request: Request, job_id: str, key: Key) -> Response:
     """Hold a job."""
-    return answer({"changed": await ask(request, "change", job_id, "pause", key)})
+    return answer({"changed": await change(request, "change", job_id, "pause", key)})
 
 
 @router.post("/jobs/{job_id}/requeue")
 async def requeue(request: Request, job_id: str, key: Key) -> Response:
     """Have a job wait again."""
-    return answer({"changed": await ask(request, "change", job_id, "requeue", key)})
+    return answer({"changed": await change(request, "change", job_id, "requeue", key)})
 
 
 @router.post("/jobs/{job_id}/resume")
@@ -137,9 +137,9 @@ async def resume(request: Request, job_id: str, key: Key) -> Response:
     """Let a job go on, with a changed job file if one is given."""
     body = await bodies.read(request, ChangedJob)
     if body.spec is None:
-        return answer({"changed": await ask(request, "change", job_id, "resume", key)})
+        return answer({"changed": await change(request, "change", job_id, "resume", key)})
     told = _spec(body.spec), _package(body), body.script_key
-    return answer({"changed": await ask(request, "resume_changed", job_id, *told, key)})
+    return answer({"changed": await change(request, "resume_changed", job_id, *told, key)})
 
 
 @router.post("/jobs/{job_id}/fork")
@@ -150,11 +150,12 @@ async def fork(request: Request, job_id: str, key: Key) -> Response:
     if body.spec is not None:
         changed = {"spec": _spec(body.spec), "package": _package(body), "script_key": body.script_key or ""}
     if body.dry_run:
+        nothing_changes(request)
         return answer(await ask(request, "would_fork", job_id, body.steps, changed))
     if body.name is not None:
         changed["name"] = body.name
     asker = who(request).user
-    forked = await ask(request, "fork", job_id, body.steps, _own(key, asker), changed, asker)
+    forked = await change(request, "fork", job_id, body.steps, _own(key, asker), changed, asker)
     return answer({"id": forked}, 201)
 
 

@@ -47,12 +47,21 @@ class Problem(Exception):
         status: of HTTP.
         detail: one sentence for a person.
         field, value, accepted: where one value is to blame.
+        hidden: it hides that something is not the asker's.
     """
 
     def __init__(
-        self, status: int, detail: str, *, field: str = "", value: object = None, accepted: str = ""
+        self,
+        status: int,
+        detail: str,
+        *,
+        field: str = "",
+        value: object = None,
+        accepted: str = "",
+        hidden: bool = False,
     ) -> None:
         super().__init__(detail)
+        self.hidden = hidden
         self.status, self.detail = status, detail
         self.field, self.value, self.accepted = field, value, accepted
 

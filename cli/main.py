@@ -18,6 +18,7 @@ import typer
 from ..core.isolation import Isolation
 from ..core.refused_values import why_refused
 from . import access
+from . import audit as audit_verb
 from . import down as down_verb
 from . import metrics as metric_verbs
 from . import settings as settings_verbs
@@ -1074,6 +1075,7 @@ down_verb.register(app)
 store_verbs.register(app)
 metric_verbs.register(app, lambda: _connect(), _resolve, _print)
 settings_verbs.register(app, lambda: _connect(), _print)
+audit_verb.register(app, lambda: _connect(), _print)
 
 if __name__ == "__main__":
     main()

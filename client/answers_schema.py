@@ -9,6 +9,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from ..core.schemas import (
+    AuditView,
     BackupView,
     ClusterView,
     ExplainView,
@@ -34,6 +35,7 @@ ANSWERS: dict[str, Any] = {
     "prune": list[PrunedRow],
     "backup": BackupView,
     "settings": list[SettingRow],
+    "audit": list[AuditView],
     "submit --check": list[SubmitView],  # of `Client.check`: one of them
     "fork --check": SubmitView,
 }

@@ -34,6 +34,7 @@ from .login import Login
 if TYPE_CHECKING:
     from ..core.job import JobSpec
     from ..core.schemas import (
+        AuditView,
         BackupView,
         ClusterView,
         ForkView,
@@ -458,6 +459,47 @@ class Client:
 
     def cluster(self) -> ClusterView:
         return cast("ClusterView", self._api.get("/v1/cluster"))
+
+    def audit(
+        self,
+        *,
+        user: str | None = None,
+        job: str | None = None,
+        verb: str | None = None,
+        since_s: float | None = None,
+        most: int | None = None,
+        oldest_first: bool = False,
+    ) -> Iterator[AuditView]:
+        """Yield who changed what, newest first: so many rows, or all. Raises: AccessError for who is no operator.
+
+        Args:
+            verb: such as `job.cancel`, or `job` for all that begin so.
+            since_s: seconds since 1970.
+        """
+        told = {"user": user, "job": job, "verb": verb, "since_s": since_s}
+        return self._audit(told | {"oldest_first": str(oldest_first).lower()}, most)
+
+    def _audit(self, told: dict[str, Any], most: int | None) -> Iterator[AuditView]:
+        cursor, left = None, float("inf") if most is None else most
+        while left > 0:
+            page = self._api.get("/v1/audit", limit=int(min(left, 1000)), cursor=cursor, **told)
+            yield from page["items"]
+            left -= len(page["items"])
+            if (cursor := page["next"]) is None:
+                return
+
+    def audit_broken(self) -> tuple[int, str]:
+        """Look over the whole audit log here. Return how many rows it has, and what is broken; "": nothing."""
+        from ..core.audit import AuditRow, ChainCheck
+
+        told, check, cursor = {"oldest_first": "true"}, ChainCheck(), None
+        while True:
+            page = self._api.get("/v1/audit", limit=1000, cursor=cursor, **told)
+            for row in page["items"]:
+                check.see(AuditRow(**row))
+            if (cursor := page["next"]) is None:
+                head = None if page["head"] is None else (int(page["head"][0]), str(page["head"][1]))
+                return check.rows, check.end(head)
 
     def metrics(self, job_id: str) -> MetricsView:
         """Return the history of a job's metrics. Raises: UnknownJobError."""

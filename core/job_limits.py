@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import PurePosixPath
+from typing import Any
 
 from .job import JobSpec
 from .refused_values import shown
@@ -90,6 +91,18 @@ def masked(env: Mapping[str, str]) -> dict[str, str]:
         name: MASK if value and is_secret(name) else _IN_ADDRESS.sub(rf"\1:{MASK}", value)
         for name, value in env.items()
     }
+
+
+def without_secrets(value: Any) -> Any:
+    """Return data as it may be shown: without values whose names look like those of secrets."""
+    if isinstance(value, Mapping):
+        return {
+            name: MASK if one and isinstance(one, str) and is_secret(str(name)) else without_secrets(one)
+            for name, one in value.items()
+        }
+    if isinstance(value, list | tuple):
+        return [without_secrets(one) for one in value]
+    return _IN_ADDRESS.sub(rf"\1:{MASK}", value) if isinstance(value, str) else value
 
 
 def _variable(name: str, value: str) -> str:

@@ -12,12 +12,14 @@ Gib = Annotated[float | None, Field(gt=0)]
 
 
 class RetentionSettings(BaseModel):
-    """Limits by kind; None: none. Only what belongs to jobs that have ended is ever removed, the oldest first.
+    """Limits by kind; None: none. Of jobs only what has ended is ever removed, the oldest first.
 
     ended_job_days, most_ended_jobs: jobs, with their outputs and logs.
     event_days, most_events: events of ended jobs and of the cluster.
     interval_days, most_intervals: when ended jobs held GPUs.
     profile_days, most_profiles: what later jobs of the same script start from.
+    audit_days, most_audit: rows of the audit log. A row says which ones were removed.
+    round_days, most_rounds: what rounds decided.
     metric_days: the history of metrics; the last values stay with the job.
     package_days: packages that no job names any more, since they were last asked for.
     checkpoint_days, checkpoint_gib; output_days, output_gib: where the cluster keeps them. Jobs with a
@@ -34,6 +36,10 @@ class RetentionSettings(BaseModel):
     most_intervals: Most = 5_000_000
     profile_days: Days = 365
     most_profiles: Most = 20_000
+    audit_days: Days = 730
+    most_audit: Most = 1_000_000
+    round_days: Days = 30
+    most_rounds: Most = 50_000
     metric_days: Days = 180
     package_days: Annotated[float, Field(gt=0)] = 7
     checkpoint_days: Days = 30

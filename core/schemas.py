@@ -326,3 +326,28 @@ class SettingRow(TypedDict):
     default: Any
     changed: bool  # since it was typed, by `coadapt settings set`
     fixed: str  # why it cannot change while the scheduler runs; "": it can
+
+
+class AuditView(TypedDict):
+    """A row of the audit log: a change that somebody asked for, or tried."""
+
+    number: int
+    time_s: float
+    user: str  # "": nobody known
+    role: str
+    origin: str  # the address that it came from
+    request: str  # the id of the request
+    verb: str  # such as "job.cancel"
+    target: str  # of what
+    outcome: str  # "done", or why not
+    detail: dict[str, Any]  # "before" and "after", as far as they differ
+    previous: str  # the hash of the row before
+    hash: str  # of this row with that
+
+
+class AuditPage(TypedDict):
+    """A page of the audit log. `next`: the cursor of the next page; `head`: number and hash of the newest row."""
+
+    items: list[AuditView]
+    next: str | None
+    head: tuple[int, str] | None

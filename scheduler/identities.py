@@ -13,6 +13,7 @@ from ..core.errors import IdentityError
 from ..core.identity import Role
 from .clock import Clock
 from .degraded import StoreWatch
+from .store import audit
 from .store import identities as table
 from .store.failures import StoreFailure
 from .store.store import Store
@@ -78,6 +79,8 @@ class Identities:
         ):
             raise IdentityError(f"{name} is the only operator; make another one first")
         created_s = self._clock.wall_s() if known is None else known["created_s"]
+        was = {} if known is None else {"role": known["role"], "disabled": bool(known["disabled"])}
+        audit.tell(was, {"role": role, "disabled": disabled})
         self._store.write(table.write_user(name, role, disabled, created_s))
         return True
 
@@ -101,6 +104,7 @@ class Identities:
             "revoked_s": None,
             "used_s": None,
         }
+        audit.tell(after={"id": token_id, "user": user, "label": label, "expires_s": expires_s})
         self._store.write(table.write_token(row))
         return {"id": token_id, "token": f"{PREFIX}_{token_id}_{secret}", "expires_s": expires_s}
 
@@ -111,5 +115,6 @@ class Identities:
             raise KeyError(f"no token {token_id}")
         if row["revoked_s"] is not None:
             return False
+        audit.tell({"revoked": False}, {"revoked": True, "user": row["user"]})
         self._store.write(table.change_token(token_id, revoked_s=self._clock.wall_s()))
         return True

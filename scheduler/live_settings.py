@@ -16,6 +16,7 @@ from ..core.json_numbers import dumps
 from ..core.settings import Settings
 from ..core.settings_change import differing, validated, why_fixed
 from ..policies.catalogue import make_policy
+from .store import audit
 from .store.events import Event
 from .store.store import Store
 
@@ -77,6 +78,7 @@ class LiveSettings:
         before = self.now.model_dump(mode="json")
         after = {**self._changed, **{name: document[name] for name in names}}
         told = ", ".join(f"{name} is {dumps(document[name])}, and was {dumps(before[name])}" for name in names)
+        audit.tell({name: before[name] for name in names}, {name: document[name] for name in names})
         with self._store.together():
             self._store.write_fact(FACT, dumps({"begun": self._begun, "changed": after}))
             self._store.log(Event(EventKind.SETTINGS, now, None, {"text": told}, cause="settings set", who=who))

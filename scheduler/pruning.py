@@ -8,14 +8,16 @@ from collections.abc import Collection
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
+from ..core.audit import PRUNED, AuditRow
 from ..core.events import EventKind
 from ..core.settings import Settings
 from .clock import Clock
 from .file_pruning import JobFolders, packages, remove_packages, remove_torn_packages, total
 from .store import retention
+from .store.audit import Entry
 from .store.events import Event
 from .store.retention import EndedJob
-from .store.row_pruning import EVENTS, INTERVALS, Log, RowPruning
+from .store.row_pruning import AUDIT, EVENTS, INTERVALS, ROUNDS, Log, RowPruning
 from .store.store import Store
 
 EVERY_S = 3600.0
@@ -78,6 +80,8 @@ class Pruning:
                 self._packages(dry_run),
                 self._log(EVENTS, dry_run),
                 self._log(INTERVALS, dry_run),
+                self._log(ROUNDS, dry_run),
+                self._audit(dry_run),
                 self._points(dry_run),
                 self._profiles(dry_run),
             ]
@@ -144,12 +148,32 @@ class Pruning:
 
     def _log(self, rows: Log, dry_run: bool) -> Removed:
         limits, now = self._settings.retention, self._clock.steady_s()
-        days = limits.event_days if rows is EVENTS else limits.interval_days
-        most = limits.most_events if rows is EVENTS else limits.most_intervals
+        days, most = {
+            EVENTS.name: (limits.event_days, limits.most_events),
+            INTERVALS.name: (limits.interval_days, limits.most_intervals),
+            ROUNDS.name: (limits.round_days, limits.most_rounds),
+        }[rows.name]
         last = self._rows.last_old(rows, days, most, now)
         count, size = self._rows.count(rows, last)
         done = count if dry_run or not count else self._rows.remove_old(rows, last)
         return Removed(rows.name, done, size)
+
+    def _audit(self, dry_run: bool) -> Removed:
+        """Remove old rows of the audit log, a few more than need be: each time adds a row that tells it."""
+        limits, now, last = self._settings.retention, self._clock.wall_s(), 0
+        days, most = limits.audit_days, limits.most_audit
+        if days is not None and self._rows.last_old(AUDIT, days + 1, None, now):
+            last = self._rows.last_old(AUDIT, days, None, now)
+        if most is not None and self._rows.last_old(AUDIT, None, most + most // 20, now):
+            last = max(last, self._rows.last_old(AUDIT, None, most, now))
+        count, size = self._rows.count(AUDIT, last)
+        done = count if dry_run or not count else self._rows.remove_audit(last, self._removed)
+        return Removed(AUDIT.name, done, size)
+
+    def _removed(self, last: AuditRow) -> Entry:
+        """Return what tells that rows up to one were removed."""
+        now = self._clock.wall_s()
+        return Entry(PRUNED, target="audit", after={"until": last.number, "hash": last.hash}, time_s=now)
 
     def _points(self, dry_run: bool) -> Removed:
         before_s = retention.cutoff_s(self._settings.retention.metric_days, self._clock.steady_s())

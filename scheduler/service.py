@@ -40,6 +40,7 @@ from ..policies.catalogue import make_policy
 from ..policies.per_pool import PerPool
 from ..policies.warm_up import COMPILING
 from . import job_logs, log_places, presenters
+from .audit import AuditLog
 from .backups import Backups
 from .clock import SystemClock
 from .cycle import SchedulingCycle
@@ -131,6 +132,7 @@ class SchedulerService:
             watch=self._watch,
         )
         self._identities = Identities(self._store, self._clock, self._watch)
+        self._audit = AuditLog(self._store, self._clock)
         self._forks = Forks(self._store, self._cycle.do, settings, ThreadPoolExecutor(1, "forks"))
         self._view.start()
         self._backups = Backups(self._store, settings, self._clock)
@@ -155,6 +157,24 @@ class SchedulerService:
                     raise
                 log.error("%s; it is tried again", error)
                 time.sleep(REATTACH_S)  # nobody tells when there is room on a disk
+
+    # --- the audit log ------------------------------------------------------------------------------------
+
+    def audited(self, about: Mapping[str, str], method: str, args: Sequence[Any]) -> Any:
+        """Return what a method that changes something returns, and keep who asked for it, as `AuditLog.run`."""
+        return self._audit.run(about, partial(getattr(self, method), *args))
+
+    def done(self, about: Mapping[str, str]) -> None:
+        """Keep that a change was made."""
+        self._audit.run(about, lambda: None)
+
+    def refused(self, about: Mapping[str, str], why: str) -> None:
+        """Keep that a change was not let through."""
+        self._audit.refused(about, why)
+
+    def audit(self, after: int | None, most: int, chosen: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a page of the audit log, as `AuditLog.page` does."""
+        return self._audit.page(after, most, **chosen)
 
     # --- what users ask ---------------------------------------------------------------------------------
 

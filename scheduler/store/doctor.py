@@ -11,8 +11,9 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, and_, exists, func, or_, select
 from sqlalchemy.exc import SQLAlchemyError
 
+from ...core.audit import ChainCheck
 from ..jobs.record import JobRecord
-from . import backup, opening, tables
+from . import audit, backup, opening, tables
 from .database import reading_engine, shown
 from .ended import ENDED
 from .failures import StoreError, in_words
@@ -26,7 +27,7 @@ MOST = 1000  # findings of one kind
 class Finding:
     """One thing that is hurt.
 
-    kind: `page`, `version`, `row`, `file`, `interval`, `event`, `package` or `checkpoint`.
+    kind: `page`, `version`, `row`, `file`, `interval`, `event`, `audit`, `package` or `checkpoint`.
     text: one sentence. job: the job that it is of; "": of none, or of several.
     """
 
@@ -87,7 +88,8 @@ def _look(connection: Connection, found: Examined) -> None:
         return
     for table in ("jobs", "job_files", "events", "intervals"):
         _guarded(found, table, partial(_count, connection, table, found))
-    for table, look in (("jobs", _jobs), ("job_files", _files), ("intervals", _intervals), ("events", _events)):
+    looks = {"jobs": _jobs, "job_files": _files, "intervals": _intervals, "events": _events, "audit": _audit}
+    for table, look in looks.items():
         _guarded(found, table, partial(look, connection, found))
 
 
@@ -170,6 +172,17 @@ def _events(connection: Connection, found: Examined) -> None:
     newest = select(func.max(events.c.id)).scalar_subquery()
     _of_no_job(connection, found, "event", events.c.job_id, events.c.id < newest)
     found.newest_s = connection.scalar(select(events.c.time_s).order_by(events.c.id.desc()).limit(1))
+
+
+def _audit(connection: Connection, found: Examined) -> None:
+    check, after = ChainCheck(), 0
+    while rows := audit.read(connection, None, after, MOST, oldest_first=True):
+        for row in rows:
+            check.see(row)
+        after = rows[-1].number
+        found.counts["audit_rows"] = check.rows
+    if broken := check.end(audit.head(connection)):
+        found.findings.append(Finding("audit", broken))
 
 
 def _of_no_job(

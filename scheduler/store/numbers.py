@@ -8,9 +8,9 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from sqlalchemy import ColumnElement, Connection, func, select
+from sqlalchemy import ColumnElement, Connection, func, inspect, select
 
-from .schema import events, intervals, jobs, meta
+from .schema import audit, events, intervals, jobs, meta
 
 FACT = "numbers"
 _JOB_FOLDER = re.compile(r".+-(\d{1,15})(?:~\d+)?")
@@ -18,12 +18,13 @@ _JOB_FOLDER = re.compile(r".+-(\d{1,15})(?:~\d+)?")
 
 @dataclass(frozen=True)
 class Numbers:
-    """The highest number of a job, an event and an interval, and the highest epoch of a writer."""
+    """The highest numbers of jobs, events, intervals and rows of the audit log, and the highest epoch."""
 
     job: int = 0
     event: int = 0
     interval: int = 0
     epoch: int = 0
+    audit: int = 0
 
     def __or__(self, other: Numbers) -> Numbers:
         """Return the higher ones of both."""
@@ -51,7 +52,9 @@ def given(connection: Connection) -> Numbers:
         return int(connection.scalar(select(func.max(column))) or 0)
 
     epoch = connection.scalar(select(meta.c.value).where(meta.c.key == "epoch")) or 0
-    there = Numbers(most(jobs.c.number), most(events.c.id), most(intervals.c.id), int(epoch))
+    has_audit = inspect(connection).has_table(audit.name)  # not in stores of earlier versions
+    rows = most(audit.c.number) if has_audit else 0
+    there = Numbers(most(jobs.c.number), most(events.c.id), most(intervals.c.id), int(epoch), rows)
     return there | read(connection)
 
 

@@ -7,12 +7,15 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Delete, Table, and_, delete, exists, func, or_, select
+from sqlalchemy import ColumnElement, Connection, Delete, Table, and_, delete, exists, func, or_, select, true
 
+from ...core.audit import AuditRow
+from .audit import Entry
+from .audit import read as read_audit
 from .ended import ENDED
 from .retention import EndedJob, cutoff_s
-from .schema import events, intervals, job_details, job_files, jobs, metric_points, profiles
-from .text_rows import Writer
+from .schema import audit, events, intervals, job_details, job_files, jobs, metric_points, profiles, rounds
+from .store import Store
 
 GOAL_S = 0.02  # of a transaction, of which none should take more than 0.05 s
 FEWEST, MOST = 10, 2000  # rows of a transaction
@@ -29,6 +32,11 @@ class Log:
     over: ColumnElement[bool]
     text: ColumnElement[Any]  # what of a row takes room
 
+    @property
+    def number(self) -> ColumnElement[int]:
+        """Return the column that counts the rows."""
+        return self.table.c.id if "id" in self.table.c else self.table.c.number
+
 
 def _of_no_living(column: ColumnElement[Any]) -> ColumnElement[bool]:
     return or_(column.is_(None), ~exists().where(and_(jobs.c.id == column, ~jobs.c.retired)))
@@ -42,12 +50,14 @@ INTERVALS = Log(
     and_(_of_no_living(intervals.c.job_id), intervals.c.end_s.is_not(None)),
     intervals.c.gpu_type,
 )
+AUDIT = Log("rows of the audit log", audit, audit.c.time_s, true(), audit.c.detail)
+ROUNDS = Log("rounds", rounds, rounds.c.time_s, true(), rounds.c.data)
 
 
 class RowPruning:
     """Removes rows. `rest` is called after each transaction with its seconds; it returns False to stop."""
 
-    def __init__(self, store: Writer, rest: Callable[[float], bool]) -> None:
+    def __init__(self, store: Store, rest: Callable[[float], bool]) -> None:
         self._store, self._rest = store, rest
         self._rows = 100  # of the next transaction
         self.longest_s = 0.0  # of a transaction
@@ -56,7 +66,7 @@ class RowPruning:
 
     def last_old(self, log: Log, days: float | None, most: int | None, now: float) -> int:
         """Return the number up to which rows of a log are too old or too many; 0: none is."""
-        ids = log.table.c.id
+        ids = log.number
         with self._store.database.reading() as connection:
             low, high = connection.execute(select(func.min(ids), func.max(ids))).one()
             if low is None:
@@ -71,7 +81,7 @@ class RowPruning:
 
     def count(self, log: Log, last: int) -> tuple[int, int]:
         """Return how many rows would go, and about how many bytes."""
-        where = and_(log.table.c.id <= last, log.over)
+        where = and_(log.number <= last, log.over)
         with self._store.database.reading() as connection:
             many = connection.scalar(select(func.count()).select_from(log.table).where(where)) or 0
             some = select(func.length(log.text).label("size")).where(where).limit(500).subquery()
@@ -80,7 +90,7 @@ class RowPruning:
 
     def remove_old(self, log: Log, last: int) -> int:
         """Remove rows of a log up to a number, and return how many."""
-        ids, done, after = log.table.c.id, 0, 0
+        ids, done, after = log.number, 0, 0
         while True:
             where = and_(ids > after, ids <= last, log.over)
             found = self._ids(select(ids).where(where).order_by(ids).limit(self._rows))
@@ -88,6 +98,23 @@ class RowPruning:
                 return done
             after = found[-1]
             self._run(delete(log.table).where(ids.in_(found)))
+            done += len(found)
+            if not self._go_on():
+                return done
+
+    def remove_audit(self, last: int, told: Callable[[AuditRow], Entry]) -> int:
+        """Remove rows of the audit log up to a number, and return how many.
+
+        Args:
+            told: makes of the last row that goes what is told of that, in the same transaction.
+        """
+        done = 0
+        while True:
+            with self._store.database.reading() as connection:
+                found = read_audit(connection, audit.c.number <= last, 0, self._rows, oldest_first=True)
+            if not found:
+                return done
+            self._run(delete(audit).where(audit.c.number <= found[-1].number), told(found[-1]))
             done += len(found)
             if not self._go_on():
                 return done
@@ -235,11 +262,18 @@ class RowPruning:
         with self._store.database.reading() as connection:
             return [int(number) for number in connection.scalars(query)]
 
-    def _run(self, statement: Delete) -> int:
-        """Remove rows in one transaction, and make the next one as large as fits its time. Return how many."""
+    def _run(self, statement: Delete, told: Entry | None = None) -> int:
+        """Remove rows in one transaction, and make the next one as large as fits its time. Return how many.
+
+        Args:
+            told: what the audit log tells of it.
+        """
         gone: list[int] = []
         began_s = time.perf_counter()
-        self._store.write(lambda connection: gone.append(connection.execute(statement).rowcount))
+        with self._store.together():
+            self._store.write(lambda connection: gone.append(connection.execute(statement).rowcount))
+            if told is not None:
+                self._store.note(told)
         took_s = time.perf_counter() - began_s
         self._took_s, self.longest_s = took_s, max(self.longest_s, took_s)
         size = self._rows // 2 if took_s > GOAL_S else self._rows * 2 if took_s < GOAL_S / 4 else self._rows
@@ -255,7 +289,7 @@ _OVER = and_(jobs.c.retired, jobs.c.phase.in_(ENDED), jobs.c.finished_s.is_not(N
 
 def _last_before(connection: Connection, log: Log, before_s: float, low: int, high: int) -> int:
     """Return the number of the last row before a moment, as rows are written in the order of their times."""
-    ids, last = log.table.c.id, 0
+    ids, last = log.number, 0
     while low <= high:
         middle = (low + high) // 2
         row = connection.execute(select(ids, log.time_s).where(ids >= middle).order_by(ids).limit(1)).one_or_none()

@@ -194,3 +194,34 @@ tokens = Table(
     Column("used_s", Double),
     Index("tokens_of_user", "user"),
 )
+
+# Who changed what. The hash of each row covers the row and the hash before.
+audit = Table(
+    "audit",
+    metadata,
+    Column("number", _NUMBER, primary_key=True),
+    Column("time_s", Double, nullable=False),
+    *(Column(name, Text, nullable=False) for name in ("user", "role", "origin", "request", "verb")),
+    *(Column(name, Text, nullable=False) for name in ("target", "outcome", "detail", "previous", "hash")),
+    Index("audit_of_user", "user", "number"),
+    Index("audit_of_target", "target", "number"),
+)
+
+# JSON of what each of the last rounds decided.
+rounds = Table(
+    "rounds",
+    metadata,
+    Column("number", _NUMBER, primary_key=True),
+    Column("time_s", Double, nullable=False),
+    Column("data", Text, nullable=False),
+)
+
+# Values that only processes of their user's jobs see. `key`: which key they are sealed with.
+secrets = Table(
+    "secrets",
+    metadata,
+    *(Column(name, Text, nullable=False) for name in ("user", "name", "key", "sealed")),
+    Column("created_s", Double, nullable=False),
+    Column("changed_s", Double, nullable=False),
+    PrimaryKeyConstraint("user", "name"),
+)

@@ -22,7 +22,7 @@ from ..jobs.held_time import HeldTime
 from ..jobs.lifecycle import check
 from ..jobs.record import JobRecord, Origin
 from ..jobs.unnamed_devices import with_names
-from . import ended, events, intervals, known, numbers, opening, tables
+from . import audit, ended, events, intervals, known, numbers, opening, tables
 from .database import Database
 from .events import Event
 from .failures import StoreFailure
@@ -93,6 +93,7 @@ class Store:
         self._last_job = max(last(jobs.c.number), given.job)
         self._last_event = max(last(event_table.c.id), given.event)
         self._last_interval = max(last(interval_table.c.id), given.interval)
+        self._audit = audit.Chain(connection, given.audit)
         for found in tables.read_jobs(connection, ~jobs.c.retired):
             self._unretired[found.job.id] = self._note(found)
         for job in with_names(self._unretired.values()):
@@ -133,6 +134,7 @@ class Store:
             changes.events[at] = replace(event, number=self._last_event + 1 + at)
         before = {job_id: self._before(job) for job_id, job in changes.jobs.items()}
         writing = self._writes.prepare(changes, before, self.unreadable)
+        audited = self._audit.rows(changes.audit, before, changes.jobs)
 
         def write(connection: Connection) -> None:
             writing.run(connection)
@@ -142,8 +144,10 @@ class Store:
             known.write(connection, changes.known)
             for other in changes.others:
                 other(connection)
+            audit.append(connection, audited)
 
         self._write(write)
+        self._audit.written(audited)
         self._last_event += len(changes.events)
         self._writes.written(writing)
         self._take(changes)
@@ -441,6 +445,11 @@ class Store:
     def write_fact(self, key: str, value: str) -> None:
         """Keep a fact of the whole store."""
         self.write(lambda connection: tables.upsert(connection, meta, ("key",), [{"key": key, "value": value}]))
+
+    def note(self, entry: audit.Entry) -> None:
+        """Write a row of the audit log."""
+        with self._changing() as changes:
+            changes.audit.append(entry)
 
     def write(self, change: Callable[[Connection], None]) -> None:
         """Have another table written in the transaction under way, or in one of its own."""

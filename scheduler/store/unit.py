@@ -9,6 +9,7 @@ from sqlalchemy import Connection
 
 from ...estimators.measurements import Measurements
 from ..jobs.record import JobRecord
+from .audit import Entry
 from .events import Event
 from .intervals import JobTimes, UsageInterval
 
@@ -23,6 +24,7 @@ class Changes:
     intervals: by their numbers.
     known: measurements by owner and fingerprint.
     others: further writes, in their order.
+    audit: rows of the audit log beside that of what is asked.
     """
 
     jobs: dict[str, JobRecord] = field(default_factory=dict)
@@ -32,9 +34,11 @@ class Changes:
     events: list[Event] = field(default_factory=list)
     known: dict[tuple[str, str], tuple[Measurements, float]] = field(default_factory=dict)
     others: list[Write] = field(default_factory=list)
+    audit: list[Entry] = field(default_factory=list)
 
     def __bool__(self) -> bool:
-        return bool(self.jobs or self.times or self.intervals or self.events or self.known or self.others)
+        rows = self.jobs or self.times or self.intervals or self.events or self.known
+        return bool(rows or self.others or self.audit)
 
     def add(self, later: Changes) -> None:
         """Take in the changes of an inner level."""
@@ -45,6 +49,7 @@ class Changes:
         self.events += later.events
         self.known |= later.known
         self.others += later.others
+        self.audit += later.audit
 
 
 class Levels:

@@ -61,6 +61,7 @@ ROUTES: list[tuple[str, str, dict[str, Any], set[str]]] = [
     ("POST", "/v1/machines/{machine}/{verb}", {}, {OPERATOR}),
     ("GET", "/v1/packages/{name}", {}, CHANGE),
     ("PUT", "/v1/packages/{name}", {"content": b"x"}, CHANGE),
+    ("GET", "/v1/audit", {}, {OPERATOR}),
     ("GET", "/v1/users", {}, {OPERATOR}),
     ("PUT", "/v1/users/{user}", {"json": {"role": "user"}}, {OPERATOR}),
     ("GET", "/v1/tokens", {}, CHANGE),

@@ -14,6 +14,7 @@ from coadapt.api.app import make_app
 from coadapt.core.identity import Role
 from coadapt.core.job import JobSpec
 from coadapt.policies.catalogue import make_policy
+from coadapt.scheduler.audit import AuditLog
 from coadapt.scheduler.backups import Backups
 from coadapt.scheduler.forks import Forks
 from coadapt.scheduler.housekeeping import Housekeeping
@@ -44,6 +45,7 @@ def service_of(world: World) -> SchedulerService:
     service._watch, service._wake, service._warm = world.cycle._watch, threading.Event(), threading.Event()
     service._packages = PackageStore(world.settings.package_dir)
     service._identities = Identities(world.store, world.clock, service._watch)
+    service._audit = AuditLog(world.store, world.clock)
     service._power = Powering(world.settings, world.store, world.nodes)
     service._machines, service._view = IdleMachines(), world.nodes
     service._compiling, service._work = False, str(world.settings.state_dir)
