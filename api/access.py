@@ -74,6 +74,7 @@ RULES: Mapping[tuple[str, str], Rule] = {
     ("GET", "/v1/trace"): Rule(Role.OPERATOR),
     ("GET", "/v1/cluster"): _READ,
     ("GET", "/v1/machines"): _READ,
+    ("GET", "/v1/rounds"): _READ,
     ("POST", "/v1/machines/{machine}/{verb}"): _operate("node.{verb}"),
     ("GET", "/v1/packages/{name}"): Rule(Role.USER),
     ("PUT", "/v1/packages/{name}"): _change("package.put"),

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Annotated
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 
 from ..core.identity import Role
-from ..core.schemas import ClusterView, MachineRow
-from .context import answer, ask, change, context, who
+from ..core.schemas import ClusterView, MachineRow, RoundsPage
+from .context import answer, ask, change, context, cursor_of, place_of, who
 
 router = APIRouter(prefix="/v1")
 OTHERS = "others"  # instead of the names of their jobs
@@ -45,6 +46,35 @@ async def _own(request: Request, by_job: dict[str, float]) -> dict[str, float]:
         name = job_id if await shared.owner(job_id) == asker.user else OTHERS
         found[name] = found.get(name, 0) + amount
     return found
+
+
+@router.get("/rounds", responses={200: {"model": RoundsPage}})
+async def rounds(
+    request: Request,
+    since_s: Annotated[float | None, Query(ge=0, le=1e12, allow_inf_nan=False)] = None,
+    limit: Annotated[int, Query(ge=1, le=500)] = 50,
+    cursor: Annotated[str | None, Query(max_length=500)] = None,
+) -> Response:
+    """Return what the last rounds decided, newest first. A user sees no names of others' jobs.
+
+    Args:
+        since_s: seconds since 1970.
+    """
+    found = await ask(request, "rounds", place_of(cursor, since_s), limit, since_s)
+    if who(request).role is Role.USER:
+        for row in found["rows"]:
+            for kind in ("placed", "moved", "stopped", "measured"):
+                row[kind] = [one for one in row[kind] if await _is_own(request, one["job"])]
+    return answer(
+        {"items": found["rows"], "next": None if found["next"] is None else cursor_of(found["next"], since_s)}
+    )
+
+
+async def _is_own(request: Request, job_id: str) -> bool:
+    try:
+        return await context(request).owner(job_id) == who(request).user
+    except KeyError:  # it was removed since
+        return False
 
 
 @router.get("/machines", responses={200: {"model": list[MachineRow]}})

@@ -21,6 +21,7 @@ from . import access
 from . import audit as audit_verb
 from . import down as down_verb
 from . import metrics as metric_verbs
+from . import rounds as rounds_verb
 from . import settings as settings_verbs
 from . import store as store_verbs
 from .exit_codes import AmbiguousJob, Exit, Interrupted, JobNotFound, code_of
@@ -1076,6 +1077,7 @@ store_verbs.register(app)
 metric_verbs.register(app, lambda: _connect(), _resolve, _print)
 settings_verbs.register(app, lambda: _connect(), _print)
 audit_verb.register(app, lambda: _connect(), _print)
+rounds_verb.register(app, lambda: _connect(), _print)
 
 if __name__ == "__main__":
     main()

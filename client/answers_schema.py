@@ -18,6 +18,7 @@ from ..core.schemas import (
     MachineRow,
     MetricsView,
     PrunedRow,
+    RoundRow,
     SettingRow,
     SubmitView,
     TimelineRow,
@@ -36,6 +37,7 @@ ANSWERS: dict[str, Any] = {
     "backup": BackupView,
     "settings": list[SettingRow],
     "audit": list[AuditView],
+    "rounds": list[RoundRow],
     "submit --check": list[SubmitView],  # of `Client.check`: one of them
     "fork --check": SubmitView,
 }

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
         MetricsView,
         NodeRow,
         PrunedRow,
+        RoundRow,
         SettingRow,
         SubmitView,
         TimelineRow,
@@ -459,6 +460,16 @@ class Client:
 
     def cluster(self) -> ClusterView:
         return cast("ClusterView", self._api.get("/v1/cluster"))
+
+    def rounds(self, *, most: int = 20, since_s: float | None = None) -> Sequence[RoundRow]:
+        """Return what the last rounds decided, newest first. `since_s`: seconds since 1970."""
+        rows, cursor = cast("list[RoundRow]", []), None
+        while len(rows) < most:
+            page = self._api.get("/v1/rounds", limit=min(most - len(rows), 500), cursor=cursor, since_s=since_s)
+            rows += page["items"]
+            if (cursor := page["next"]) is None:
+                break
+        return rows
 
     def audit(
         self,

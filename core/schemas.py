@@ -351,3 +351,40 @@ class AuditPage(TypedDict):
     items: list[AuditView]
     next: str | None
     head: tuple[int, str] | None
+
+
+class RoundChange(TypedDict):
+    """What a round decided anew on a job: GPUs as "4xa100"; "" for none."""
+
+    job: str
+    before: str
+    after: str
+
+
+class RoundRow(TypedDict):
+    """What one round decided. Of each kind at most 100 jobs are named."""
+
+    number: int  # never given twice
+    time_s: float
+    round: int | None  # since the service began; None: it was not planned
+    seconds: float
+    phases: dict[str, float]  # seconds by phase
+    jobs: int | None  # that took part
+    counts: dict[str, int]  # of jobs that were placed, moved, stopped, measured, and that wait
+    placed: list[RoundChange]
+    moved: list[RoundChange]
+    stopped: list[RoundChange]
+    measured: list[RoundChange]
+    waiting: dict[str, int]  # by the code of the reason; {} where very many wait
+    objective: float | None
+    bound: float | None
+    gap: float | None
+    errors: list[str]
+    notes: NotRequired[list[str]]
+
+
+class RoundsPage(TypedDict):
+    """A page of rounds, newest first. `next`: the cursor of the page after it."""
+
+    items: list[RoundRow]
+    next: str | None

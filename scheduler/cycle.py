@@ -43,6 +43,7 @@ from .reactions import Reaction, claim, end, force_out, lose_everything, react, 
 from .reattachment import reattach
 from .records import Records
 from .rest import leaves_node, may_have_executor
+from .round_log import RoundLog
 from .round_times import RoundTimes
 from .services.contract import Advice
 from .snapshot import TRAINED_IN, Snapshot, take_snapshot
@@ -109,7 +110,7 @@ class SchedulingCycle:
         self.phase_times = PhaseTimes()
         self.foresight = Foresight(settings.services, store, settings.learned_dir, advised, failed)
         own = (IntervalHook(store), PlanLogHook(store), self._known, self.learning, self.foresight)
-        hooks = (*own, self.phase_times, *hooks)
+        hooks = (*own, self.phase_times, RoundLog(store, clock), *hooks)
         self._hooks = Hooks(hooks, strict=strict)
         self._records = Records(store, executors, self._hooks, settings)
         self._models = ModelCache()
@@ -242,6 +243,7 @@ class SchedulingCycle:
         What was wanted before stays wanted, and the next round tries again.
         """
         told = f"the policy did not plan {why}"
+        self._hooks.unplanned(told)
         if told != self.unplanned:
             self._log(None, told)
         self.unplanned = told

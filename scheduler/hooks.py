@@ -81,6 +81,9 @@ class CycleHook:
     def planned(self, done: RoundDone) -> None:
         """Take note of a round, before its actions are sent."""
 
+    def unplanned(self, why: str) -> None:
+        """Take note of why a round, or a part of it, has no plan."""
+
     def retired(self, job: JobRecord) -> None:
         """Take note of a job that has ended and holds nothing any more."""
 
@@ -110,6 +113,10 @@ class Hooks:
     def planned(self, done: RoundDone) -> None:
         """Tell every hook."""
         self._each(lambda hook: hook.planned(done))
+
+    def unplanned(self, why: str) -> None:
+        """Tell every hook."""
+        self._each(lambda hook: hook.unplanned(why))
 
     def retired(self, job: JobRecord) -> None:
         """Tell every hook."""

@@ -68,7 +68,7 @@ from .pruning import Pruning
 from .recording import trace_lines
 from .rest import may_have_executor
 from .shown_moments import shown
-from .store import tables
+from .store import rounds, tables
 from .store.failures import StoreError, StoreFailure
 from .store.metrics import MetricsHistory
 from .store.store import Store
@@ -411,6 +411,14 @@ class SchedulerService:
             )
         )
         return self._shown(found)
+
+    def rounds(self, before: int | None, most: int, since_s: float | None = None) -> dict[str, Any]:
+        """Return `core.schemas.RoundRow`s, newest first, and the `next` place; `since_s`: seconds since 1970."""
+        steady_s = None if since_s is None else since_s - self._ahead_s
+        with self._store.database.reading() as connection:
+            found = rounds.read(connection, before, most + 1, steady_s)
+        rows = found[:most]
+        return {"rows": self._shown(rows), "next": rows[-1]["number"] if len(found) > most else None}
 
     def machines(self) -> Sequence[dict[str, Any]]:
         """Return a `core.schemas.MachineRow` of every machine, also of those whose nodes sleep."""

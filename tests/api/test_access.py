@@ -58,6 +58,7 @@ ROUTES: list[tuple[str, str, dict[str, Any], set[str]]] = [
     ("GET", "/v1/trace", {}, {OPERATOR}),
     ("GET", "/v1/cluster", {}, KNOWN),
     ("GET", "/v1/machines", {}, KNOWN),
+    ("GET", "/v1/rounds", {}, KNOWN),
     ("POST", "/v1/machines/{machine}/{verb}", {}, {OPERATOR}),
     ("GET", "/v1/packages/{name}", {}, CHANGE),
     ("PUT", "/v1/packages/{name}", {"content": b"x"}, CHANGE),
