@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from typing import Annotated
 
 from fastapi import APIRouter, Header, Query, Request
-from fastapi.responses import Response, StreamingResponse
+from fastapi.responses import Response
 
-from ..core.json_numbers import dumps
+from ..core.events import EventKind, shown_kind
+from ..core.identity import Role
 from .access import sees
 from .context import answer, ask, context, who
 from .problems import Problem
+from .streams import QUIET, Watched, number_of, sent, streamed
 
 router = APIRouter(prefix="/v1")
+KINDS = {shown_kind(kind): kind for kind in EventKind}
+Kinds = Annotated[list[str] | None, Query(alias="kind", max_length=len(KINDS))]
 
 
 @router.get("/jobs/{job_id}/events")
@@ -26,30 +30,62 @@ async def job_events(request: Request, job_id: str, last: Annotated[int, Query(g
 async def events(
     request: Request,
     after: Annotated[int | None, Query(ge=0)] = None,
+    follow: bool = True,
+    last: Annotated[int, Query(ge=1, le=1000)] = 200,
+    job: Annotated[str | None, Query(max_length=200)] = None,
+    kind: Kinds = None,
+    since_s: Annotated[float | None, Query(ge=0, le=1e12, allow_inf_nan=False)] = None,
     last_event_id: Annotated[str | None, Header(max_length=30)] = None,
 ) -> Response:
-    """Send events as they happen (server-sent events), from the one after `Last-Event-ID` or `after` on."""
-    begin = await _begin(request, after, last_event_id)
-    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-    return StreamingResponse(_lines(request, begin), media_type="text/event-stream", headers=headers)
+    """Send events as they happen (server-sent events), from the one after `Last-Event-ID` or `after` on.
 
-
-async def _begin(request: Request, after: int | None, last_event_id: str | None) -> int:
+    Args:
+        follow: false: return the newest ones instead, oldest first.
+        last: how many of those. since_s: only of that time on, in seconds since 1970.
+        job, kind: only of this job, of these kinds.
+    """
+    kinds = _known(kind or ())
+    if job is not None:
+        await _check_seen(request, job)
+    if not follow:
+        asker = who(request)
+        owner = asker.user if asker.role is Role.USER else None
+        return answer(await ask(request, "newest_events", last, job, sorted(kinds), since_s, owner))
     newest: int = await ask(request, "last_event")
-    if last_event_id is not None:
-        if not last_event_id.isdecimal():
-            accepted = "the number of an event"
-            detail = f"Last-Event-ID: {last_event_id} is not {accepted}"
-            raise Problem(400, detail, field="Last-Event-ID", value=last_event_id, accepted=accepted)
-        return min(int(last_event_id), newest)
-    return newest if after is None else min(after, newest)
+    told = number_of(last_event_id, "the number of an event")
+    begin = min(next((one for one in (told, after) if one is not None), newest), newest)
+    return streamed(_lines(request, begin, job, {shown_kind(one) for one in kinds}))
 
 
-async def _lines(request: Request, after: int) -> AsyncIterator[str]:
-    asker, shared = who(request), context(request)
+def _known(words: Collection[str]) -> set[EventKind]:
+    for word in words:
+        if word not in KINDS:
+            accepted = f"one of {', '.join(KINDS)}"
+            raise Problem(422, f"kind: {word} is not {accepted}", field="kind", value=word, accepted=accepted)
+    return {KINDS[word] for word in words}
+
+
+async def _check_seen(request: Request, job_id: str) -> None:
+    if not sees(who(request), await context(request).owner(job_id)):
+        raise Problem(404, f"no job {job_id}")
+
+
+async def _lines(request: Request, after: int, job: str | None, kinds: Collection[str]) -> AsyncIterator[str]:
+    shared, watched = context(request), Watched(request)
     yield ": connected\n\n"
     async for event in shared.feed.follow(after):
+        if not await watched.may_go_on():
+            return
         if event is None:
-            yield ": quiet\n\n"
-        elif event["job_id"] is None or sees(asker, await shared.owner(event["job_id"])):
-            yield f"id: {event['number']}\nevent: {event['kind']}\ndata: {dumps(event)}\n\n"
+            yield QUIET
+        elif (job is not None and event["job_id"] != job) or (kinds and event["kind"] not in kinds):
+            continue
+        elif event["job_id"] is None or await _may_see(request, event["job_id"]):
+            yield sent(event["kind"], event, event["number"])
+
+
+async def _may_see(request: Request, job_id: str) -> bool:
+    try:
+        return sees(who(request), await context(request).owner(job_id))
+    except KeyError:  # the job was removed since
+        return False

@@ -20,10 +20,12 @@ from ..core.refused_values import why_refused
 from . import access
 from . import audit as audit_verb
 from . import down as down_verb
+from . import events as events_verb
 from . import metrics as metric_verbs
 from . import rounds as rounds_verb
 from . import settings as settings_verbs
 from . import store as store_verbs
+from . import top as top_verb
 from .exit_codes import AmbiguousJob, Exit, Interrupted, JobNotFound, code_of
 
 if TYPE_CHECKING:
@@ -1077,6 +1079,8 @@ store_verbs.register(app)
 metric_verbs.register(app, lambda: _connect(), _resolve, _print)
 settings_verbs.register(app, lambda: _connect(), _print)
 audit_verb.register(app, lambda: _connect(), _print)
+events_verb.register(app, lambda: _connect(), _resolve, _print)
+top_verb.register(app, lambda: _connect())
 rounds_verb.register(app, lambda: _connect(), _print)
 
 if __name__ == "__main__":

@@ -66,6 +66,7 @@ __all__ = [
     "settings_of",
 ]
 PAGE = 500  # rows of jobs that are asked for at a time
+RECONNECT_S = 0.5  # after a server has ended a stream that is not over
 
 
 def connect(
@@ -374,7 +375,6 @@ class Client:
         self,
         job_id: str,
         follow: bool = False,
-        poll_s: float = 0.5,
         *,
         rank: int | Literal["all"] = 0,
         measuring: bool = False,
@@ -401,22 +401,67 @@ class Client:
         if since_s is not None and not since_s >= 0:
             raise ValueError(f"since_s: {since_s} is no number of seconds; it must be 0 or more")
         source = MEASURING if measuring else ALL if rank == "all" else f"rank-{rank}"
-        offset = left_out = 0
-        if tail is not None or since_s is not None:
-            place = self._api.get(f"{_path(job_id)}/log-place", source=source, tail=tail, last_s=since_s)
-            offset, left_out = place["offset"], place["left_out"]
+        begin = {"tail": tail, "last_s": since_s}
+        if not follow:
+            return self._written(job_id, {"source": source, **begin})
+        which = {"source": source} if measuring else {"rank": rank}  # one that the job cannot have is refused
+        return self._followed(job_id, which, begin)
+
+    def _written(self, job_id: str, told: dict[str, Any]) -> Iterator[str]:
+        """Yield what was written until now."""
+        path = f"{_path(job_id)}/logs"
+        part = self._api.get(path, **told)
         while True:
-            part = self._api.get(f"{_path(job_id)}/logs", offset=offset, source=source)
-            text, following, done = part["text"], part["next"], part["done"]
-            while left_out and text:
-                left_out, text = left_out - 1, text.partition("\n")[2]
-            if text:
-                yield text
-            elif following == offset:
-                if done or not follow:
-                    return
-                time.sleep(poll_s)
-            offset = following
+            yield from [part["text"]] if part["text"] else []
+            following = part["next"]
+            part = self._api.get(path, offset=following, source=told["source"])
+            if part["next"] == following:
+                return
+
+    def _followed(self, job_id: str, which: dict[str, Any], begin: dict[str, Any]) -> Iterator[str]:
+        """Yield what is written until the job has ended. The server says when that is."""
+        ended = False
+        while not ended:
+            for event in self._api.stream(f"{_path(job_id)}/logs", follow="true", **which, **begin):
+                ended = event.kind == "end"
+                if event.kind == "text":
+                    begin = {"offset": event.data["next"]}
+                    yield event.data["text"]
+            if not ended:  # the server has stopped, or does not let this user read on
+                self.me()
+                time.sleep(RECONNECT_S)
+
+    def events(
+        self,
+        job_id: str | None = None,
+        *,
+        last: int = 200,
+        kinds: Sequence[str] = (),
+        since_s: float | None = None,
+    ) -> Sequence[dict[str, Any]]:
+        """Return the newest events of a job or of all that one may see, oldest first; at most 1,000.
+
+        Args:
+            kinds: only these; by default all but plans of rounds.
+            since_s: seconds since 1970.
+        """
+        told = {"last": last, "job": job_id, "kind": [*kinds] or None, "since_s": since_s}
+        return cast("list[dict[str, Any]]", self._api.get("/v1/events", follow="false", **told))
+
+    def follow_events(
+        self, job_id: str | None = None, *, after: int | None = None, kinds: Sequence[str] = ()
+    ) -> Iterator[dict[str, Any]]:
+        """Yield events as they happen, for ever.
+
+        Args:
+            after: the number of the last one that is known; None: only new ones.
+        """
+        while True:
+            for event in self._api.stream("/v1/events", job=job_id, after=after, kind=[*kinds] or None):
+                after = event.data["number"]
+                yield event.data
+            self.me()  # the server has stopped, or does not let this user read on
+            time.sleep(RECONNECT_S)
 
     def log_sources(self, job_id: str) -> Sequence[str]:
         """Return what of the job has written something: `rank-0`, `profile-a100`, …"""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import urlencode
 
@@ -20,6 +20,7 @@ from ..core.errors import (
     StoreError,
 )
 from ..core.json_numbers import dumps
+from .event_stream import ServerEvent, parsed
 
 RETRY_S = 60.0
 FIRST_S = 5.0  # for so long somebody is waited for who has never answered
@@ -95,6 +96,35 @@ class HttpApi:
     def text(self, path: str) -> str:
         """Return the text at a path."""
         return self._ask("GET", path).decode()
+
+    def stream(self, path: str, **parameters: Any) -> Iterator[ServerEvent]:
+        """Yield server-sent events as they come, until the server ends the stream.
+
+        One that breaks off is taken up again behind its last event. The caller knows by the last event whether
+        the stream is over. Raises: as other requests do; NoClusterError where nobody answers any more.
+        """
+        last_id, deadline_s = "", time.monotonic() + (self._patience_s if self._answered else FIRST_S)
+        while True:
+            headers = {**self._headers, "Accept": "text/event-stream"}
+            headers |= {"Last-Event-ID": last_id} if last_id else {}
+            try:
+                answer = self._http.request(
+                    "GET", f"{self.url}{_with(path, parameters)}", headers=headers, preload_content=False
+                )
+                if answer.status >= 300:
+                    problem = _error_of(answer.status, _detail(answer.status, answer.read(), path), path)
+                    if not isinstance(problem, _Away) or time.monotonic() > deadline_s:
+                        raise problem
+                else:
+                    self._answered = True
+                    for event in parsed(answer.stream(64 * 1024)):
+                        last_id, deadline_s = event.id or last_id, time.monotonic() + self._patience_s
+                        yield event
+                    return
+            except urllib3.exceptions.HTTPError as failed:
+                if time.monotonic() > deadline_s:
+                    raise NoClusterError(f"no scheduler answers at {self.url}: {_why(failed)}") from None
+            time.sleep(PAUSE_S)  # nobody tells when it is back; up to a limit
 
     def close(self) -> None:
         """Close the connections."""

@@ -294,6 +294,12 @@ class JobSpec(_Strict):
         return -(-(self.resources.gpus or self.resources.min_gpus) // widest)
 
     @property
+    def most_gpus(self) -> int:
+        """Return the GPUs that the job can have at most, which are as many as its ranks."""
+        sizes = self.sizes.values() if isinstance(self.sizes, dict) else [self.sizes or []]
+        return max((n for some in sizes for n in some), default=self.resources.gpus or self.resources.max_gpus)
+
+    @property
     def asked_gpus(self) -> int:
         """Return the GPUs that the job gets from a policy that chooses none: its fixed count, else the fewest.
 

@@ -110,6 +110,7 @@ class JobRow(TypedDict):
     usage: dict[str, UsageRow]  # by GPU type; one of which nothing is known is absent
     idle_gpu_minutes: float | None  # minutes x GPUs that it held and used less than 5 %; None: unknown
     failures: int  # errors of the script, also while it was measured
+    owner: NotRequired[str]  # whose it is; "": nobody known
 
 
 class JobEvent(TypedDict):

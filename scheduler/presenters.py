@@ -100,6 +100,7 @@ def job_row(
         usage={gpu_type: usage_row(use) for gpu_type, use in sorted(job.usage.items())},
         idle_gpu_minutes=_rounded(idle_gpu_minutes(job.usage.values()), 2),
         failures=job.state.failures,
+        owner=job.owner,
     )
 
 

@@ -245,6 +245,19 @@ class SchedulerService:
         found = self._store.events(self._store.get(job_id).id, last)
         return self._shown([presenters.numbered_event(event) for event in found])
 
+    def newest_events(
+        self, last: int, job_id: str | None, kinds: Sequence[str], since_s: float | None, owner: str | None
+    ) -> Sequence[dict[str, Any]]:
+        """Return the newest events that fit, oldest first.
+
+        Args:
+            since_s: seconds since 1970.
+            owner: only of this user's jobs and of the cluster; None: of all.
+        """
+        steady_s = None if since_s is None else since_s - self._ahead_s
+        found = self._store.newest_events(last, job_id, kinds, steady_s, owner)
+        return self._shown([presenters.numbered_event(event) for event in found])
+
     def last_event(self) -> int:
         """Return the number of the newest event."""
         return self._store.last_event
@@ -385,6 +398,15 @@ class SchedulerService:
             raise ValueError(f"since: {last_s} is no number of seconds; it must be 0 or more")
         since_s = None if last_s is None else self._clock.wall_s() - last_s
         return log_places.begin(self._settings.log_dir(self._store.get(job_id).id), source, tail, since_s)
+
+    def most_ranks(self, job_id: str) -> int:
+        """Return how many ranks a job can have at most. Raises: KeyError."""
+        return self._store.get(job_id).spec.most_gpus
+
+    def how_it_ended(self, job_id: str) -> dict[str, Any]:
+        """Return the phase of a job, and the reason. Raises: KeyError."""
+        job = self._store.get(job_id)
+        return {"id": job_id, "phase": job.phase.value, "reason": job.state.reason}
 
     def log_sources(self, job_id: str) -> Sequence[str]:
         """Return the names of what has written output: `rank-0`, `profile-a100`, … Raises: KeyError."""

@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, insert, select
+from sqlalchemy import ColumnElement, Connection, and_, exists, insert, select
 
 from ...core.events import EventKind
 from ...core.json_numbers import dumps
-from .schema import events
+from .schema import events, jobs
 
 
 @dataclass(frozen=True)
@@ -65,6 +65,24 @@ def after(connection: Connection, number: int, most: int, where: ColumnElement[b
     """Return the first events after one with a number, oldest first."""
     query = select(events).where(events.c.id > number).order_by(events.c.id).limit(most)
     return [_event(row) for row in connection.execute(query if where is None else query.where(where))]
+
+
+def chosen(
+    job_id: str | None, kinds: Sequence[str], since_s: float | None, owner: str | None
+) -> ColumnElement[bool] | None:
+    """Return the condition that fits events of a job, of some kinds, of some time, and of a user's jobs.
+
+    Plans are left out unless they are asked for: each round may bring one.
+    """
+    conditions = [events.c.kind.in_(kinds) if kinds else events.c.kind != EventKind.PLAN.value]
+    if job_id is not None:
+        conditions.append(events.c.job_id == job_id)
+    if since_s is not None:
+        conditions.append(events.c.time_s >= since_s)
+    if owner is not None:
+        own = exists().where(jobs.c.id == events.c.job_id, jobs.c.owner == owner)
+        conditions.append(events.c.job_id.is_(None) | own)
+    return and_(*conditions)
 
 
 def _event(row: Any) -> Event:

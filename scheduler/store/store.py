@@ -342,6 +342,18 @@ class Store:
         with self._db.reading() as connection:
             return events.newest(connection, events.OF_CLUSTER, last)
 
+    def newest_events(
+        self,
+        last: int,
+        job_id: str | None = None,
+        kinds: Sequence[str] = (),
+        since_s: float | None = None,
+        owner: str | None = None,
+    ) -> list[Event]:
+        """Return the newest events that fit, as `events.chosen` has it, oldest first."""
+        with self._db.reading() as connection:
+            return events.newest(connection, events.chosen(job_id, kinds, since_s, owner), last)
+
     def events_after(self, number: int, most: int = 1000) -> list[Event]:
         """Return the first events after one with a number, oldest first."""
         if number >= self._last_event:

@@ -1,0 +1,110 @@
+"""`coadapt top`: jobs and GPUs on one screen, refreshed."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ..core.phase import Phase
+
+if TYPE_CHECKING:
+    from ..client.client import Client
+    from ..core.schemas import ClusterView, JobRow
+
+MOST_WAITING = 200  # jobs that are asked for; all that run are among them or counted
+CLEAR = "\x1b[H\x1b[J"  # to the upper left corner, and away with what is below
+
+
+def register(app: typer.Typer, connect: Callable[[], Client]) -> None:
+    """Add the command."""
+
+    @app.command()
+    def top(
+        every: Annotated[float, typer.Option(min=0.5, metavar="S", help="Seconds between two looks.")] = 2.0,
+        once: Annotated[
+            bool, typer.Option("--once", help="Print it once; so it does where output is piped.")
+        ] = False,
+    ) -> None:
+        """Show jobs and GPUs on one screen, refreshed until Ctrl-C."""
+        client = connect()
+        if once or not sys.stdout.isatty():
+            print("\n".join(screen(*_look(client), time.time(), 200, None)))
+            return
+        try:
+            while True:
+                width, height = _size()
+                text = "\n".join(screen(*_look(client), time.time(), width, height))
+                sys.stdout.write(f"{CLEAR}{text}")
+                sys.stdout.flush()
+                time.sleep(every)
+        except KeyboardInterrupt:
+            print()
+
+
+def _look(client: Client) -> tuple[ClusterView, Sequence[JobRow]]:
+    active = [phase for phase in Phase if not phase.is_terminal]
+    return client.cluster(), client.jobs(phases=active, most=MOST_WAITING)
+
+
+def _size() -> tuple[int, int]:
+    import shutil
+
+    size = shutil.get_terminal_size()
+    return size.columns, size.lines
+
+
+def screen(view: ClusterView, jobs: Sequence[JobRow], now: float, width: int, height: int | None) -> list[str]:
+    """Return the lines of one screen: how full GPUs are by type, then jobs, those that run first.
+
+    Args:
+        height: lines at most; None: as many as there are.
+    """
+    running = [job for job in jobs if job["gpus"]]
+    waiting = [job for job in jobs if not job["gpus"]]
+    clock = time.strftime("%H:%M:%S", time.localtime(now))
+    count = "1 job" if len(running) == 1 else f"{len(running)} jobs"
+    lines = [f"{clock}  {count} with GPUs, {len(waiting)} without; round {view['rounds']}"]
+    lines += _gpus(view)
+    lines += [f"! {note}" for note in view["notes"]]
+    rows = [_head(), *(_row(job, now) for job in (*running, *waiting))]
+    room = None if height is None else max(height - len(lines) - 2, 2)
+    if room is not None and len(rows) > room:
+        rows = [*rows[: room - 1], f"… and {len(rows) - room + 1} more jobs"]
+    return [line[:width] for line in [*lines, "", *rows]]
+
+
+def _gpus(view: ClusterView) -> list[str]:
+    """Return a line for each GPU type: a bar of those in use, and how many that is."""
+    used: dict[str, list[float]] = {}
+    for node in view["nodes"]:
+        of_type = used.setdefault(node["gpu_type"], [0.0, 0.0])
+        of_type[0] += sum(node["jobs"].values())
+        of_type[1] += node["gpus"]
+    return [
+        f"{gpu_type:<10} {_bar(busy / total if total else 0.0)} {busy:g} of {total:g} GPUs"
+        for gpu_type, (busy, total) in sorted(used.items())
+    ]
+
+
+def _bar(part: float, cells: int = 30) -> str:
+    full = min(round(part * cells), cells)
+    return f"[{'#' * full}{'.' * (cells - full)}]"
+
+
+_FORM = "{:<24} {:<10} {:<12} {:<16} {:>8} {:>9} {:>9}  {}"
+
+
+def _head() -> str:
+    return _FORM.format("JOB", "OWNER", "STATUS", "GPUS", "BATCH", "DONE", "ENDS IN", "WHY")
+
+
+def _row(job: JobRow, now: float) -> str:
+    from .show import left, printable, progress, where
+
+    words = (job["id"][:24], (job.get("owner") or "-")[:10], job["status"][:12], where(job)[:16])
+    batch = str(job["batch_size"] or "-")
+    return _FORM.format(*words, batch, progress(job)[:9], left(job, now), printable(job["reason"])).rstrip()
