@@ -115,9 +115,9 @@ async def describe(request: Request, job_id: str) -> Response:
 
 
 @router.post("/jobs/{job_id}/cancel")
-async def cancel(request: Request, job_id: str) -> Response:
-    """End a job."""
-    return answer({"changed": await change(request, "cancel", job_id)})
+async def cancel(request: Request, job_id: str, now: bool = False) -> Response:
+    """End a job. One that trains saves first, unless it is to end `now`."""
+    return answer({"changed": await change(request, "cancel", job_id, now)})
 
 
 @router.post("/jobs/{job_id}/pause")

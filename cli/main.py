@@ -593,16 +593,16 @@ def outputs(
 
 @app.command()
 def cancel(
-    jobs: Annotated[list[str], typer.Argument(metavar="JOB…", help="Jobs to end.")], as_json: Json = False
+    jobs: Annotated[list[str], typer.Argument(metavar="JOB…", help="Jobs to end.")],
+    now: Annotated[bool, typer.Option("--now", help="End them at once; nothing is saved.")] = False,
+    as_json: Json = False,
 ) -> None:
-    """End jobs; their checkpoints stay."""
+    """End jobs; those that train save first. Their checkpoints stay."""
+    from .verbs import cancelled
+
     client = _connect()
-    ended = {found: client.cancel(found) for found in dict.fromkeys(_resolve(client, job) for job in jobs)}
-    if as_json:
-        _print([{"id": found, "cancelled": now} for found, now in ended.items()], True)
-        return
-    for found, now in ended.items():
-        print(f"{found} cancelled" if now else f"{found} had ended before")
+    ids = list(dict.fromkeys(_resolve(client, job) for job in jobs))
+    cancelled(client, ids, now=now, show=partial(_print, as_json=True) if as_json else None)
 
 
 @app.command()

@@ -1,13 +1,17 @@
-"""Doing one of the verbs that change jobs to several of them: pause, resume, requeue."""
+"""Doing one of the verbs that change jobs to several of them: cancel, pause, resume, requeue."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..core.errors import JobStateError
+from ..core.phase import Phase
 from .exit_codes import Exit
+
+if TYPE_CHECKING:
+    from ..client.client import Client
 
 NOTHING_TO_DO = {"paused": "was paused before", "resumed": "was resumed before", "requeued": "waits already"}
 
@@ -34,3 +38,26 @@ def each(
     if show is not None:
         show(rows)
     return Exit.USAGE if any("refused" in row for row in rows) else Exit.OK
+
+
+def cancelled(
+    client: Client, ids: Sequence[str], *, now: bool = False, show: Callable[[Any], None] | None = None
+) -> None:
+    """Cancel jobs, and tell of each whether it has ended or saves first.
+
+    Args:
+        now: whether nothing is saved.
+        show: takes the rows of all jobs instead of lines.
+    """
+    done = {job_id: client.cancel(job_id, now=now) for job_id in ids}
+    left = {row["id"]: row for row in client.jobs(ids=ids)}
+    rows = []
+    for job_id, changed in done.items():
+        saving = job_id in left and not Phase(left[job_id]["phase"]).is_terminal
+        rows.append({"id": job_id, "cancelled": changed, "saving": saving})
+        if show is None and saving:
+            print(f"{job_id} saves, then it ends; `coadapt cancel --now {job_id}` does not wait for that")
+        elif show is None:
+            print(f"{job_id} cancelled" if changed else f"{job_id} had ended before")
+    if show is not None:
+        show(rows)

@@ -327,9 +327,13 @@ class Client:
         """Return all that is known of a job. Raises: UnknownJobError, as do all calls with a job id."""
         return cast("JobDetails", self._api.get(_path(job_id)))
 
-    def cancel(self, job_id: str) -> bool:
-        """End a job; False if it had ended before."""
-        return bool(self._api.post(f"{_path(job_id)}/cancel")["changed"])
+    def cancel(self, job_id: str, *, now: bool = False) -> bool:
+        """End a job; one that trains saves first. False if it had ended before, or saves already.
+
+        Args:
+            now: whether it ends at once, also where it saves already. Nothing is saved then.
+        """
+        return bool(self._api.post(f"{_path(job_id)}/cancel{'?now=true' if now else ''}")["changed"])
 
     def pause(self, job_id: str) -> bool:
         """Hold a job: it saves and gets no GPUs until it is resumed; False if it was paused before.

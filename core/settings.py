@@ -54,6 +54,8 @@ class Settings(BaseModel):
     restart_cost_s: float = Field(default=30.0, ge=0)
     # A job that does not leave its slots in this time has its executor restarted, which ends its workers.
     release_timeout_s: float = Field(default=120.0, gt=0)
+    # A job that is cancelled while it trains has so long to save; then it ends all the same.
+    cancel_save_s: float = Field(default=60.0, ge=0)
     # The executor of a job that holds nothing is ended after so long; the job's next command makes another one.
     executor_idle_s: float = Field(default=30.0, ge=0)
 

@@ -30,4 +30,9 @@ class LeaveGpus:
     """Have the job save, stop and release all its GPUs, by the command that its record holds."""
 
 
-Command = EndProfile | RestartExecutor | RetireExecutor | LeaveGpus
+@dataclass(frozen=True)
+class EndAll:
+    """End all that runs of the job at once."""
+
+
+Command = EndAll | EndProfile | RestartExecutor | RetireExecutor | LeaveGpus

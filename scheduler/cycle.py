@@ -52,7 +52,7 @@ from .store.failures import StoreError
 from .store.store import Store
 from .transition import CycleAction, StartProfile, Wanted, actions, in_use, plan_slots, without_given_up
 from .upkeep import steps
-from .verbs import Verb
+from .verbs import Verb, cancel
 
 log = logging.getLogger(__name__)
 
@@ -322,14 +322,20 @@ class SchedulingCycle:
                 _check_same(job, spec, package, owner)
         return job
 
-    def cancel(self, job_id: str) -> bool:
-        """End a job; False if it had ended before. Raises: KeyError; StateError."""
+    def cancel(self, job_id: str, *, save: bool = False) -> bool:
+        """End a job; False if it had ended before, or saves already. Raises: KeyError; StateError.
+
+        Args:
+            save: whether a job that trains saves first.
+        """
         with self._watch.storing(), self.lock:
             job, now = self._store.get(job_id), self._clock.steady_s()
-            if not job.active:
+            reaction = cancel(job, now, save=save)
+            if reaction.job is job:
                 return False
-            job = self._records.apply(end(job, Phase.CANCELLED, "cancelled by the user", now), now)
-            self._executors.cancel(job)
+            self._records.apply(reaction, now)
+            if self._wanted is not None:
+                self._wanted.slots.pop(job_id, None)
         self.ask_round()
         return True
 
@@ -519,7 +525,8 @@ class SchedulingCycle:
 
 
 def _takes_part(job: JobRecord, nodes: NodesSnapshot) -> bool:
-    return job.active and not job.paused and not leaves_node(job, nodes.draining)
+    held_back = job.paused or job.cancelled_s is not None
+    return job.active and not held_back and not leaves_node(job, nodes.draining)
 
 
 def _with_line(error: Exception) -> str:

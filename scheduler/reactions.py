@@ -119,6 +119,7 @@ def end(job: JobRecord, phase: Phase, reason: str, now: float, why: str = "", **
         pending_since_s=now if job.occupied else None,
         paused=False,
         renews=False,
+        cancelled_s=None,
         **changes,
     )
     kind = EventKind.CANCEL if phase is Phase.CANCELLED else EventKind.FINISH
@@ -128,6 +129,10 @@ def end(job: JobRecord, phase: Phase, reason: str, now: float, why: str = "", **
 
 def _fail(job: JobRecord, summary: str, traceback: str, failures: int, now: float, why: str) -> Reaction:
     failed = replace(job, state=replace(job.state, failures=failures), traceback=traceback or job.traceback)
+    if job.cancelled_s is not None:
+        return end(
+            failed, Phase.CANCELLED, f"cancelled by the user; as it left, its script failed: {summary}", now
+        )
     return end(failed, Phase.FAILED, summary, now, why)
 
 
@@ -350,11 +355,14 @@ def _released(job: JobRecord, event: Released, now: float) -> Reaction:
         last_grant=unanswered,
         group=tuple(slot for slot in job.group if slot in held),
         pending_since_s=job.pending_since_s if set(held) - set(target) else None,
+        saved_step=job.saved_step if event.saved_step is None else event.saved_step,
     )
     if changed == job:
         return Reaction(job)
     changed = _requeue(changed, "waiting for GPUs", now)
     texts = _who_left(job, gone)
+    if texts and event.saved_step is not None:
+        texts[-1] += f"; it saved at step {event.saved_step}"
     kind = EventKind.EVICTED if changed.state.evictions > job.state.evictions else EventKind.RELEASED
     # A round would give slots where nothing could start again at once, so only those that trained ask for one.
     lost = job.active and bool((set(job.target) - set(target)) & set(job.group))
@@ -385,6 +393,8 @@ def _why_it_left(job: JobRecord, moved: Iterable[Slot]) -> str:
     if job.target:
         wanted = gpus_of(job.target)
         return f" for {wanted}" if wanted != gpus_of(moved) else " for others of that type"
+    if job.cancelled_s is not None:
+        return ": cancelled by the user"
     told = {
         Stopped.EVICTED: ": evicted, other jobs get them",
         Stopped.DRAINED: ": their nodes are going away",

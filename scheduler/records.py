@@ -9,7 +9,7 @@ from functools import partial
 from ..core.settings import Settings
 from ..executor.protocol.job_events import ExecutorEvent
 from .backends import ExecutorBackend
-from .commands import Command, EndProfile, LeaveGpus, RetireExecutor
+from .commands import Command, EndAll, EndProfile, LeaveGpus, RetireExecutor
 from .hooks import Change, Hooks
 from .jobs.record import JobRecord
 from .reactions import Reaction
@@ -108,6 +108,8 @@ class Records:
             self._executors.end_profile(job, command.slot, command.sequence)
         elif isinstance(command, LeaveGpus):
             self._executors.assign(job, (), job.sequence)
+        elif isinstance(command, EndAll):
+            self._executors.cancel(job)
         elif isinstance(command, RetireExecutor):
             self._executors.retire(job)
         else:

@@ -349,9 +349,15 @@ class SchedulerService:
         """Return a part of an output, as `Outputs.part` does. Raises: KeyError, OutputError."""
         return self._outputs(job_id).part(name, offset)
 
-    def cancel(self, job_id: str) -> bool:
-        """End a job. Return False if it had ended before. Raises: KeyError."""
-        return self._cycle.cancel(job_id)
+    def cancel(self, job_id: str, at_once: bool = False) -> bool:
+        """End a job; one that trains saves first. Return False if it had ended, or saves already.
+
+        Raises: KeyError.
+
+        Args:
+            at_once: whether nothing is saved.
+        """
+        return self._cycle.cancel(job_id, save=not at_once)
 
     def resume_changed(self, job_id: str, spec_json: str, package: str, script_key: str, key: str) -> bool:
         """Let a job that is paused or has ended go on with a changed job file, once for the same key.

@@ -33,6 +33,8 @@ def status_of(job: JobRecord) -> Status:
         return Status(job.phase.value)
     if job.quarantine:
         return Status.QUARANTINED
+    if job.cancelled_s is not None:
+        return Status.LEAVING
     if job.paused:
         return Status.LEAVING if job.occupied else Status.PAUSED
     if job.phase is Phase.PROFILING:

@@ -6,17 +6,20 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import fields, replace
 
+from ..core.doors import Door
 from ..core.job import Phase
 from ..core.settings import Settings
 from .admission import admit
+from .commands import EndAll
 from .forks import waits_for_copy
 from .jobs.record import JobRecord
 from .nodes import NodesSnapshot
 from .profile_reuse import measured_types
 from .profiling import finish_profiling, give_up_late, measure_on_new_types, measure_on_present_types, skip_known
-from .reactions import Reaction, lose_slots
+from .reactions import Reaction, end, lose_slots
 from .rest import leave_node, rest
 
+SPARE_S = 10.0  # beyond the grace of a program that is cancelled
 Step = Callable[[JobRecord], Reaction]
 WithKnown = Callable[[JobRecord], JobRecord]
 
@@ -26,6 +29,9 @@ def steps(
 ) -> Iterator[Step]:
     """Yield the steps for a job in its phase, in order. Each step takes the record that the one before left."""
     yield lambda job: lose_slots(job, nodes.alive, now)
+    if job.cancelled_s is not None:
+        yield lambda job: finish_cancelled(job, settings, now)
+        return
     if job.active:
         yield lambda job: leave_node(job, nodes, now)
         yield lambda job: rest(job, nodes, settings, now)
@@ -82,6 +88,24 @@ def is_news(before: JobRecord, after: JobRecord) -> bool:
     )
 
 
+def finish_cancelled(job: JobRecord, settings: Settings, now: float) -> Reaction:
+    """End a cancelled job that has saved and left its GPUs, or whose time for that is over."""
+    if not job.active or job.cancelled_s is None:
+        return Reaction(job)
+    if not job.held:
+        saved = "" if job.saved_step is None else f"; it saved at step {job.saved_step}"
+        return end(job, Phase.CANCELLED, f"cancelled by the user{saved}", now)
+    if now < job.cancelled_s + _save_s(job, settings):
+        return Reaction(job)
+    late = f"cancelled by the user; it had not left its GPUs after {_save_s(job, settings):.0f} s"
+    return replace(end(job, Phase.CANCELLED, late, now), commands=(EndAll(),))
+
+
+def _save_s(job: JobRecord, settings: Settings) -> float:
+    """Return how long a cancelled job may take to save, or its program to stop."""
+    return max(settings.cancel_save_s, 0.0 if job.spec.door is Door.NATIVE else job.spec.grace_s + SPARE_S)
+
+
 def retire(job: JobRecord, settings: Settings, now: float) -> Reaction:
     """Retire an ended job once its slots are released, or their release is overdue."""
     if job.retired or not _has_left(job, settings, now):
@@ -114,6 +138,8 @@ def due_s(job: JobRecord, settings: Settings) -> float:
         due.append(job.state.submitted_s + settings.profile_patience_s)
     if job.idle_since_s is not None:
         due.append(job.idle_since_s + settings.executor_idle_s)
+    if job.cancelled_s is not None:
+        due.append(job.cancelled_s + _save_s(job, settings))
     if not job.retired and job.pending_since_s is not None:
         due.append(job.pending_since_s + settings.release_timeout_s)
     return min(due)

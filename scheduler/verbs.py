@@ -1,4 +1,4 @@
-"""What a user asks of a job beside submit and cancel: pause, resume, requeue. Pure.
+"""What a user asks of a job beside submit: cancel, pause, resume, requeue. Pure.
 
 Each verb returns the record to write and the commands that follow. It returns the same record where there is
 nothing to do. Raises: JobStateError where the verb does not fit, with one sentence that says what would.
@@ -13,7 +13,7 @@ from ..core.doors import Door
 from ..core.errors import JobStateError
 from ..core.events import EventKind
 from ..core.job import Phase
-from .commands import Command, EndProfile, LeaveGpus
+from .commands import Command, EndAll, EndProfile, LeaveGpus
 from .jobs.lifecycle import advance
 from .jobs.record import ChangedFile, JobRecord, ProfileRun, Stopped
 from .reactions import Reaction, claim, end, gpus_of
@@ -95,12 +95,36 @@ def requeue(job: JobRecord, now: float) -> Reaction:
         return Reaction(replace(job, quarantine=""), (event,), round=True)
     if job.paused:
         raise JobStateError(f"{job.id} is paused; `coadapt resume {job.id}` lets it take part again")
+    _check_takes_part(job, "requeued")
     _check_may_start_again(job, "requeued")
     leaving, commands = _leave(job, Stopped.REQUEUED, now)
     if leaving is job:
         return Reaction(job)
     text = f"requeued by the user{_what_it_leaves(job)}"
     return Reaction(leaving, (_event(job, EventKind.REQUEUE, now, text),), round=True, commands=commands)
+
+
+def cancel(job: JobRecord, now: float, *, save: bool = True) -> Reaction:
+    """End a job. One that trains saves first and leaves its GPUs; a program gets its stop signal and its grace.
+
+    Args:
+        save: whether it may do so. A job that saves already is ended at once without.
+    """
+    if not job.active or (save and job.cancelled_s is not None):
+        return Reaction(job)
+    if not save or not job.group or not job.target or job.renews or job.quarantine:
+        hurried = job.cancelled_s is not None
+        reason = "cancelled by the user, without waiting for it to save" if hurried else "cancelled by the user"
+        ended = end(job, Phase.CANCELLED, reason, now)
+        return replace(ended, commands=(EndAll(),))
+    ends = tuple(EndProfile(run.slot, run.sequence) for run in job.profiles if run.active and run.slot)
+    held = replace(
+        job, cancelled_s=now, saved_step=None, profiles=tuple(_put_off(run, now) for run in job.profiles)
+    )
+    leaving, commands = _leave(held, Stopped.REQUEUED, now)
+    how = "it saves and then ends" if job.spec.door is Door.NATIVE else "its program is told to stop, then it ends"
+    event = _event(job, EventKind.CANCEL, now, f"cancelled by the user: {how}")
+    return Reaction(leaving, (event,), round=True, commands=(*ends, *commands))
 
 
 VERBS: dict[str, Verb] = {verb.__name__: verb for verb in (pause, resume, requeue)}
@@ -113,6 +137,8 @@ def _check_takes_part(job: JobRecord, done: str) -> None:
             f"{job.id} is in quarantine ({job.quarantine}), so it cannot be {done}; "
             f"`coadapt requeue {job.id}` lets it take part again"
         )
+    if job.active and job.cancelled_s is not None:
+        raise JobStateError(f"{job.id} is being cancelled, so it cannot be {done} until it has ended")
 
 
 def _check_may_start_again(job: JobRecord, done: str) -> None:

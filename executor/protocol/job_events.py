@@ -57,11 +57,13 @@ class Released:
     """Give `slots` back: nothing of this job is left in them.
 
     `everything`: the executor itself was restarted. It holds no slot and waits for `assign`.
+    `saved_step`: of the checkpoint that its process wrote as it left; None: it wrote none.
     """
 
     sequence: int
     slots: tuple[Slot, ...] = ()
     everything: bool = False
+    saved_step: int | None = None
 
 
 @dataclass(frozen=True)

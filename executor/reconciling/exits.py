@@ -29,7 +29,9 @@ def worker_gone(run: TrainingRun, worker: TrainingWorker, event: Gone, now: floa
     process_exited(run, worker, event, now)
     del run.workers[worker.id]
     if worker.slot not in run.targets or run.ended:
-        run.effects.tell(Released(run.sequence, (worker.slot,)))
+        left = worker.outcome if isinstance(worker.outcome, Left) else None
+        saved_step = left.steps if left is not None and left.saved is not None else None
+        run.effects.tell(Released(run.sequence, (worker.slot,), saved_step=saved_step))
 
 
 def process_exited(run: TrainingRun, worker: TrainingWorker, ending: Exited | Gone, now: float) -> None:

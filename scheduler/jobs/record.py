@@ -124,6 +124,8 @@ class JobRecord:
     kept: what the last executor knew when it held nothing, for the next one.
     foretold: how long it takes, as it was foretold at its submission; None: no service foretells.
     quarantine: why it takes part in no round and keeps what it has; "": it takes part.
+    cancelled_s: since when it saves and leaves its GPUs, as its user has cancelled it; None: it does not.
+    saved_step: of the checkpoint that it wrote when it last left its GPUs; None: it has not told one.
     beyond: what a later version stored of it.
     """
 
@@ -180,6 +182,8 @@ class JobRecord:
     kept: dict[str, Any] = field(default_factory=dict)
     foretold: Foretold | None = None
     quarantine: str = ""
+    cancelled_s: float | None = None
+    saved_step: int | None = None
     beyond: Mapping[str, Any] = field(default_factory=dict)
 
     def begun_again(self) -> JobRecord:

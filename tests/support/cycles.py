@@ -347,8 +347,9 @@ class World:
         self.policy.wishes[name] = " ".join(shares)
         self.cycle.ask_round()
 
-    def on_cancel(self, name: str) -> None:
-        self.cycle.cancel(self.ids[name])
+    def on_cancel(self, name: str, *how: str) -> None:
+        """Do `cancel a` at once, or `cancel a saving`."""
+        self.cycle.cancel(self.ids[name], save="saving" in how)
 
     def on_pause(self, name: str) -> None:
         self.cycle.do(self.ids[name], pause)
@@ -442,11 +443,11 @@ class World:
         )
         self.on_left(name)
 
-    def on_left(self, name: str) -> None:
-        """Let the job leave the GPUs that it shall not have."""
+    def on_left(self, name: str, *saved: str) -> None:
+        """Let the job leave the GPUs that it shall not have; `left a 40`: it has saved at that step."""
         job = self.job(name)
         if gone := tuple(sorted(set(job.held) - set(job.target))):
-            self._say(name, Released(job.sequence, gone))
+            self._say(name, Released(job.sequence, gone, saved_step=int(saved[0]) if saved else None))
 
     def on_leftrun(self, name: str, gpu_type: str) -> None:
         run = self.job(name).profile(gpu_type)
