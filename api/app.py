@@ -25,6 +25,7 @@ from . import (
     log_routes,
     output_routes,
     package_routes,
+    secret_routes,
 )
 from .access import RULES
 from .context import Context, context, tell_done, tell_refused
@@ -45,6 +46,7 @@ _ROUTERS = (
     log_routes,
     output_routes,
     package_routes,
+    secret_routes,
 )
 
 

@@ -15,6 +15,7 @@ from ..core.errors import (
     OutputError,
     PackageError,
     PowerError,
+    SecretError,
     SettingError,
     StateError,
     StoreError,
@@ -99,6 +100,7 @@ _STATUSES: tuple[tuple[type[Exception], int], ...] = (
     (IdentityError, 422),
     (PackageError, 422),
     (SettingError, 422),
+    (SecretError, 422),
     (StateError, 503),  # before the errors of a store, of which one may come and go
     (StoreError, 409),
     (OutputError, 502),

@@ -23,6 +23,7 @@ from . import down as down_verb
 from . import events as events_verb
 from . import metrics as metric_verbs
 from . import rounds as rounds_verb
+from . import secret as secret_verbs
 from . import settings as settings_verbs
 from . import store as store_verbs
 from . import top as top_verb
@@ -190,6 +191,10 @@ def up(
     isolation_path: Annotated[
         list[str] | None, typer.Option(help="A folder that jobs in a namespace may write; repeatable.")
     ] = None,
+    secret_keys: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Where the keys of secrets are; else beside the store."),
+    ] = None,
     pass_env: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME", help='A variable of nodes that jobs are given, or "AWS_*"; repeatable.'),
@@ -214,6 +219,7 @@ def up(
     chosen |= {"isolation": isolation, "isolation_paths": isolation_path or [], "pass_env": pass_env or []}
     chosen |= {"checkpoint_root": checkpoints} if checkpoints is not None else {}
     chosen |= {"store_url": store} if store is not None else {}
+    chosen |= {"secret_key_file": str(Path(secret_keys).absolute())} if secret_keys is not None else {}
     try:
         chosen["services"] = services_of(service or (), service_option or ())
     except ValueError as error:
@@ -1079,6 +1085,7 @@ store_verbs.register(app)
 metric_verbs.register(app, lambda: _connect(), _resolve, _print)
 settings_verbs.register(app, lambda: _connect(), _print)
 audit_verb.register(app, lambda: _connect(), _print)
+secret_verbs.register(app, lambda: _connect(), _print)
 events_verb.register(app, lambda: _connect(), _resolve, _print)
 top_verb.register(app, lambda: _connect())
 rounds_verb.register(app, lambda: _connect(), _print)

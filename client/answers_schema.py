@@ -19,6 +19,7 @@ from ..core.schemas import (
     MetricsView,
     PrunedRow,
     RoundRow,
+    SecretRow,
     SettingRow,
     SubmitView,
     TimelineRow,
@@ -38,6 +39,7 @@ ANSWERS: dict[str, Any] = {
     "settings": list[SettingRow],
     "audit": list[AuditView],
     "rounds": list[RoundRow],
+    "secret list": list[SecretRow],
     "submit --check": list[SubmitView],  # of `Client.check`: one of them
     "fork --check": SubmitView,
 }

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
         NodeRow,
         PrunedRow,
         RoundRow,
+        SecretRow,
         SettingRow,
         SubmitView,
         TimelineRow,
@@ -665,6 +666,23 @@ class Client:
     def revoke_token(self, token_id: str) -> bool:
         """Revoke a token. Return False if it was revoked before. Raises: UnknownJobError if there is none."""
         return bool(self._api.delete(f"/v1/tokens/{quote(token_id, safe='')}")["changed"])
+
+    def secrets(self) -> Sequence[SecretRow]:
+        """Return names and dates of one's own secrets."""
+        return cast("list[SecretRow]", self._api.get("/v1/secrets"))
+
+    def set_secret(self, name: str, value: str) -> dict[str, Any]:
+        """Keep a secret; return whether it is `new`, and the active `jobs` that name it. Raises: RequestError."""
+        path = f"/v1/secrets/{quote(name, safe='')}"
+        return cast("dict[str, Any]", self._api.put(path, value.encode(), "text/plain; charset=utf-8"))
+
+    def remove_secret(self, name: str) -> Sequence[str]:
+        """Remove a secret; return the active jobs that name it. Raises: UnknownJobError if there is none."""
+        return cast("list[str]", self._api.delete(f"/v1/secrets/{quote(name, safe='')}")["jobs"])
+
+    def rekey_secrets(self) -> dict[str, int]:
+        """Seal the secrets of all users with a new key; return how many were `sealed`, and how many are `lost`."""
+        return cast("dict[str, int]", self._api.post("/v1/secrets/rekey"))
 
     def close(self) -> None:
         """Close the connection; jobs and service run on."""

@@ -37,5 +37,9 @@ class StoreError(RuntimeError):
     """A job store cannot be used: a wrong version, held by another service, or no store."""
 
 
+class SecretError(ValueError):
+    """A secret is not there, cannot be opened or is not accepted; one sentence that never holds its value."""
+
+
 class SettingError(ValueError):
     """A setting cannot be changed so, or not while the scheduler runs; one sentence for a person."""

@@ -19,6 +19,8 @@ from .wording import n_gpus
 
 Positive = Annotated[int, Field(ge=1, le=1_000_000)]
 Text = Annotated[str, Field(pattern=r"^[^\x00]*$")]
+VariableName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,99}$")]
+SecretName = VariableName
 Sizes = Annotated[list[Positive], Field(min_length=1)]
 
 # Variables a job may not set: they say who a training process is.
@@ -161,6 +163,8 @@ class JobSpec(_Strict):
     """Folder sent to the nodes, relative to the job file."""
     env: dict[str, Text] = {}
     """Environment variables of the script."""
+    secrets: list[SecretName] | dict[VariableName, SecretName] = []
+    """Secrets of the job's user that its processes get as variables, by name, or as {VARIABLE: NAME}."""
     pip: list[Annotated[str, Field(min_length=1)]] = []
     """Requirements installed on the nodes for this job."""
     resources: ResourceRequest = ResourceRequest()
@@ -243,6 +247,20 @@ class JobSpec(_Strict):
                 f"less than initial_batch_size {first}; allow more GPUs or gradient_accumulation"
             )
         return self
+
+    @model_validator(mode="after")
+    def _secrets_are_settable(self) -> JobSpec:
+        for name in self.secret_env:
+            if name in RESERVED_ENV or name.startswith("COADAPT_"):
+                raise ValueError(f"secrets.{name}: set by coadapt for each worker and cannot be given")
+            if name in self.env:
+                raise ValueError(f"secrets.{name}: env sets this variable, too; give it once")
+        return self
+
+    @property
+    def secret_env(self) -> Mapping[str, str]:
+        """Return the names of secrets by the variables in which processes get them."""
+        return self.secrets if isinstance(self.secrets, dict) else {name: name for name in self.secrets}
 
     @property
     def door(self) -> Door:

@@ -54,10 +54,13 @@ class JobLimitError(ValueError):
 def refusals(spec: JobSpec) -> list[str]:
     """Return what a job may not have, one sentence each that names the field, the value and what is accepted."""
     found = [f"env.{name}: {why}" for name, value in spec.env.items() if (why := _variable(name, value))]
+    found += [f"secrets.{name}: {why}" for name in spec.secret_env if (why := _variable(name, ""))]
     found += [f"env.{name}: holds a NUL character; text without it is accepted" for name in _with_nul(spec.env)]
     size = sum(len(name.encode()) + len(value.encode(errors="replace")) + 2 for name, value in spec.env.items())
     if len(spec.env) > MOST_VARIABLES:
         found.append(f"env: has {len(spec.env)} variables; at most {MOST_VARIABLES} are accepted")
+    if len(spec.secret_env) > MOST_VARIABLES:
+        found.append(f"secrets: has {len(spec.secret_env)} names; at most {MOST_VARIABLES} are accepted")
     if size > ENV_BYTES:
         found.append(f"env: has {size} bytes; at most {ENV_BYTES} are accepted, and larger things are files")
     for field in ("args", "command", "pip"):

@@ -389,3 +389,12 @@ class RoundsPage(TypedDict):
 
     items: list[RoundRow]
     next: str | None
+
+
+class SecretRow(TypedDict):
+    """One of a user's secrets. What it holds is shown nowhere."""
+
+    name: str
+    created_s: float
+    changed_s: float
+    problem: str  # why it cannot be used; "": it can

@@ -73,6 +73,8 @@ class Settings(BaseModel):
     # Logs of ended jobs are removed after so many days, and the oldest before while all take more than so much.
     log_keep_days: float = Field(default=90.0, gt=0)
     log_keep_gib: float = Field(default=100.0, gt=0)
+    # A file with the keys of secrets, in a folder of the node that runs the service; None: one in `state_dir`.
+    secret_key_file: str | None = None
     # How far jobs' processes are kept from each other and from the cluster (docs/security.md).
     isolation: Isolation = Isolation.NONE
     # Folders beside their own that jobs may write, with the isolation `namespace`.
@@ -111,6 +113,11 @@ class Settings(BaseModel):
     def store(self) -> Path | str:
         """Return where jobs are stored, a path or a URL."""
         return self.store_url or self.store_path
+
+    @property
+    def secret_keys(self) -> Path:
+        """Return where the keys of secrets are. No backup holds them."""
+        return Path(self.secret_key_file or Path(self.state_dir) / "secret_keys").expanduser()
 
     @property
     def backup_dir(self) -> Path:

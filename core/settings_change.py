@@ -12,7 +12,7 @@ from .errors import SettingError
 from .refused_values import shown, why_refused
 from .settings import Settings
 
-PLACES = ("state_dir", "checkpoint_root", "store_url")
+PLACES = ("state_dir", "checkpoint_root", "store_url", "secret_key_file")
 AT_START = ("services", "power", "spare_cpus", "api")
 
 

@@ -8,12 +8,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ..core.errors import StoreError
+from sqlalchemy.exc import SQLAlchemyError
+
+from ..core.errors import SecretError, StoreError
 from ..core.settings import Settings
 from ..scheduler.file_findings import file_findings
-from ..scheduler.store import backup, doctor, migrating, opening, restoring
+from ..scheduler.secret_keys import SecretKeys
+from ..scheduler.secrets import lost
+from ..scheduler.store import backup, doctor, migrating, opening, restoring, secrets
 from ..scheduler.store.database import Database, shown
 from ..scheduler.store.doctor import Examined, Finding
+from ..scheduler.store.failures import StoreFailure
 from ..scheduler.store.lock import FileLock, ServerLock
 from ..scheduler.store.restoring import Restored
 
@@ -58,8 +63,25 @@ def diagnose(where: Path | str | None, settings: Settings) -> Diagnosis:
     is_own = opening.url_of(store) == opening.url_of(settings.store)
     if is_own:
         found.findings += file_findings(found.jobs, settings)
+        found.findings += _secret_findings(store, settings)
     path, text = _restorable(found, settings) if is_own else ("", "")
     return Diagnosis(name, found.version, found.counts, found.findings, path, text, found.note)
+
+
+def _secret_findings(store: Path | str, settings: Settings) -> list[Finding]:
+    """Return a finding for each secret that no key opens; none for a store of another version."""
+    keys = SecretKeys(settings.secret_keys)
+    database = Database(opening.url_of(store))
+    try:
+        known = {key.id for key in keys.all()}
+        rows = [row for row in secrets.read(database) if row["key"] not in known]
+        return [Finding("secret", f"{row['user']}: {lost(row['name'], row['key'], keys.where)}") for row in rows]
+    except SecretError as error:
+        return [Finding("secret", str(error))]
+    except (StoreFailure, SQLAlchemyError):  # which has been told
+        return []
+    finally:
+        database.close()
 
 
 def _restorable(found: Examined, settings: Settings) -> tuple[str, str]:

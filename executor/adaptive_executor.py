@@ -19,6 +19,7 @@ from pathlib import Path
 import ray
 
 from ..core.batch_plan import BatchPlan
+from ..core.errors import SecretError
 from ..core.reports import ProfileProgress, Report
 from ..core.slot import Slot
 from ..estimators.goodput import JobModel
@@ -44,6 +45,7 @@ from .reconciler import Reconciler
 from .reconciling.effects import Effect, KeepProfile, KillWorker, Send, StartWorker, Tell
 from .reconciling.failures import FailureBudget
 from .reconciling.timeouts import Timeouts
+from .sandbox.secrets import Given, GivenSecrets
 from .usage.account import UsageAccount
 from .worker import Worker
 from .worker_actors import WorkerActors
@@ -79,6 +81,7 @@ class AdaptiveExecutor:
         self._measurements = job.measurements or Measurements()
         self._target = target.metric if (target := job.training.target) is not None else ""
         self._densest: dict[tuple[int, int], int] = {}
+        self._secrets = GivenSecrets()
         self._report: Report | None = None
         self._actors = WorkerActors(job.id, self._on_actor_end)
         incarnation = uuid.uuid4().hex[:6]
@@ -107,26 +110,42 @@ class AdaptiveExecutor:
 
     # --- called by the service ------------------------------------------------------------------------------
 
-    def assign(self, slots: Sequence[Slot], sequence: int, measurements: Measurements | None = None) -> None:
+    def assign(
+        self,
+        slots: Sequence[Slot],
+        sequence: int,
+        measurements: Measurements | None = None,
+        secrets: Given | None = None,
+    ) -> None:
         """Train on exactly these slots; without any, save, stop and release all. Older sequences change nothing.
 
         `measurements` is the service's copy. A restarted executor has none, and other jobs may have measured more.
         """
 
         def act(now: float) -> list[Effect]:
+            self._secrets.take(secrets)
             if measurements is not None:
                 self._measurements = self._measurements.completed_by(measurements)
             return self._machine.assign(tuple(slots), sequence, now)
 
         self._inbox.put(act)
 
-    def profile(self, slot: Slot, sequence: int) -> None:
+    def profile(self, slot: Slot, sequence: int, secrets: Given | None = None) -> None:
         """Measure one replica in `slot`."""
-        self._inbox.put(lambda now: self._machine.profile(slot, sequence, now))
+
+        def act(now: float) -> list[Effect]:
+            self._secrets.take(secrets)
+            return self._machine.profile(slot, sequence, now)
+
+        self._inbox.put(act)
 
     def end_profile(self, slot: Slot, sequence: int) -> None:
         """Give up the profile run `sequence` in `slot`; what trains goes on."""
         self._inbox.put(lambda now: self._machine.end_profile(slot, sequence, now))
+
+    def give(self, secrets: Given) -> None:
+        """Take what the job's secrets are now. Processes that start from now on get them."""
+        self._secrets.take(secrets)
 
     def save(self) -> None:
         """Write a checkpoint at the next step boundary and go on."""
@@ -282,7 +301,8 @@ class AdaptiveExecutor:
             except Exception as error:
                 log.exception("executor of job %s", self._job.id)
                 if isinstance(effect, StartWorker):
-                    self._inbox.put(self._handler(effect.worker, Gone(f"could not be started: {error}")))
+                    gone = Gone(f"could not be started: {error}", setup_failed=isinstance(error, SecretError))
+                    self._inbox.put(self._handler(effect.worker, gone))
 
     def _carry_out_one(self, effect: Effect) -> None:
         match effect:
@@ -320,7 +340,8 @@ class AdaptiveExecutor:
             line=job.line,
             profile=start.worker if start.profile else "",
         )
-        self._actors.start(start.worker, Worker, slot, launch, site, self._self, slot)
+        given = self._secrets.values()
+        self._actors.start(start.worker, Worker, slot, launch, site, self._self, slot, secrets=given)
 
     def _on_actor_end(self, worker: str, gone: Gone) -> None:
         self._inbox.put(self._handler(worker, gone))

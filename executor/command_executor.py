@@ -15,6 +15,7 @@ from pathlib import Path
 
 import ray
 
+from ..core.errors import SecretError
 from ..core.reports import Report
 from ..core.slot import Slot
 from ..estimators.measurements import Measurements
@@ -39,6 +40,7 @@ from .protocol.messages import DEVICES, GPU_TYPE, JOB_ID, NODE_ID
 from .protocol.metric_limits import bounded
 from .protocol.worker_events import Exited, Gone, Sampled
 from .reconciling.failures import FailureBudget
+from .sandbox.secrets import Given, GivenSecrets
 from .usage.account import UsageAccount
 from .worker_actors import WorkerActors
 from .worker_environment import tracking
@@ -63,6 +65,7 @@ class CommandExecutor:
         self._measurements = job.measurements or Measurements()
         if job.measured:
             self._measurements = self._measurements.with_info(self._progress.info(job.fingerprint))
+        self._secrets = GivenSecrets()
         self._report: Report | None = None
         self._report_due_s = float("inf")
         self._self = ray.get_runtime_context().current_actor
@@ -87,17 +90,24 @@ class CommandExecutor:
 
     # --- called by the service ------------------------------------------------------------------------------
 
-    def assign(self, slots: Sequence[Slot], sequence: int, measurements: Measurements | None = None) -> None:
+    def assign(
+        self,
+        slots: Sequence[Slot],
+        sequence: int,
+        measurements: Measurements | None = None,
+        secrets: Given | None = None,
+    ) -> None:
         """Run on exactly these slots; without any, stop and release all. Older sequences change nothing."""
 
         def act(now: float) -> list[Effect]:
+            self._secrets.take(secrets)
             if measurements is not None:
                 self._measurements = self._measurements.completed_by(measurements)
             return self._machine.assign(tuple(slots), sequence, now)
 
         self._inbox.put(act)
 
-    def profile(self, slot: Slot, sequence: int) -> None:
+    def profile(self, slot: Slot, sequence: int, secrets: Given | None = None) -> None:
         """Refuse to measure: a command has no step that could be timed by itself."""
 
         def act(now: float) -> list[Effect]:
@@ -109,6 +119,10 @@ class CommandExecutor:
     def end_profile(self, slot: Slot, sequence: int) -> None:
         """Release a slot in which nothing was measured."""
         self._inbox.put(lambda now: [TellService(Released(self._machine.sequence, (slot,)))])
+
+    def give(self, secrets: Given) -> None:
+        """Take what the job's secrets are now. Processes that start from now on get them."""
+        self._secrets.take(secrets)
 
     def save(self) -> None:
         """Do nothing: only the program knows how to save."""
@@ -244,7 +258,8 @@ class CommandExecutor:
             except Exception as error:
                 log.exception("executor of job %s", self._job.id)
                 if isinstance(effect, StartCrew):
-                    self._inbox.put(self._handler(effect.worker, Gone(f"could not be started: {error}")))
+                    gone = Gone(f"could not be started: {error}", setup_failed=isinstance(error, SecretError))
+                    self._inbox.put(self._handler(effect.worker, gone))
 
     def _carry_out_one(self, effect: Effect) -> None:
         match effect:
@@ -301,7 +316,8 @@ class CommandExecutor:
             outputs_url=job.outputs_url,
             line=job.line,
         )
-        self._actors.start(worker, CommandWorker, slot, launch, site, self._self, slot)
+        given = self._secrets.values()
+        self._actors.start(worker, CommandWorker, slot, launch, site, self._self, slot, secrets=given)
 
     # --- views ----------------------------------------------------------------------------------------------
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -44,14 +45,14 @@ class CommandWorker:
         self._ended = 0
         self._leads = False  # whether the first process of all is here
 
-    def run(self) -> None:
-        """Run all processes to their ends.
+    def run(self, secrets: Mapping[str, str] | None = None) -> None:
+        """Run all processes to their ends, with secrets of their job's user as variables.
 
         Raises: FolderError if the job's folder cannot be made here, GpuNameError for a GPU that is not seen here,
             RequirementsError, IsolationError.
         """
         place = self._place = Workplace(self._site, partial(part_of, self._executor), self._tell)
-        launch = self._placed(place)
+        launch = self._placed(place, secrets or {})
         names = names_on_machine(self._slot, first_environment())
         # The processes keep the locks as well: none of them is alive when the next job gets these GPUs.
         locks = hold(names, shared=self._slot.share < 1)
@@ -78,7 +79,7 @@ class CommandWorker:
             self._leads = order.first_rank == 0
         self._processes.send(order)
 
-    def _placed(self, place: Workplace) -> CommandLaunch:
+    def _placed(self, place: Workplace, secrets: Mapping[str, str]) -> CommandLaunch:
         """Return the launch with what only this machine knows."""
         command, status_file, outputs = self._launch.command, self._launch.status_file, {}
         if place.outputs is not None:
@@ -88,7 +89,8 @@ class CommandWorker:
         given = given_by(self._slot, self._launch.env, first_environment())
         sandbox = place.sandbox()
         sandbox.check()
-        env, cwd, folders = {**self._launch.env, **outputs, **given}, place.cwd or self._launch.cwd, []
+        env = {**secrets, **self._launch.env, **outputs, **given}
+        cwd, folders = place.cwd or self._launch.cwd, list[str]()
         if pip := self._launch.pip:
             python = installed(pip, place.own_path, sandbox, env, cwd or os.getcwd())
             command = tuple(python if word == sys.executable else word for word in command)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -66,14 +67,14 @@ class Worker:
         self._leads = False  # its process has trained as rank 0
         self._commands: InOrder[Command] = InOrder(self._pass_on)
 
-    def run(self) -> None:
-        """Run the process to its end.
+    def run(self, secrets: Mapping[str, str] | None = None) -> None:
+        """Run the process to its end, with secrets of its job's user as variables.
 
         Raises: FolderError if the job's folder cannot be made here, GpuNameError for a GPU that is not seen here,
             RequirementsError, IsolationError.
         """
         place = self._place = Workplace(self._site, partial(part_of, self._executor), self._tell)
-        launch = self._placed(place)
+        launch = self._placed(place, secrets or {})
         if self._slot is not None:
             hold(names_on_machine(self._slot, first_environment()), shared=self._slot.share < 1)
         process = self._process = self._processes(launch)
@@ -116,14 +117,14 @@ class Worker:
             launches.append(replace(launch, env=environment))
         return ReplicaProcesses(launches, self._emit)
 
-    def _placed(self, place: Workplace) -> Launch:
+    def _placed(self, place: Workplace, secrets: Mapping[str, str]) -> Launch:
         """Return the launch with what only this machine knows."""
         owner = Owner(ray.get_runtime_context().gcs_address, os.getppid())
         outputs = {} if place.outputs is None else {OUTPUT_DIR: str(place.outputs)}
         given = {} if self._slot is None else given_by(self._slot, self._launch.env, first_environment())
         sandbox = place.sandbox()
         sandbox.check()
-        env = {**self._launch.env, **outputs, **given}
+        env = {**secrets, **self._launch.env, **outputs, **given}
         launch = replace(self._launch, env=env, owner=owner, sandbox=sandbox)
         if place.cwd is not None:
             launch = replace(launch, cwd=place.cwd, paths=(place.cwd,))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from functools import cache
 from typing import Any
@@ -31,8 +31,14 @@ class WorkerActors:
     def __contains__(self, worker: str) -> bool:
         return worker in self._actors
 
-    def start(self, worker: str, kind: type, slot: Slot, *args: Any) -> None:
-        """Make an actor of a worker class in a slot, and have it run; `args` follow the worker's id."""
+    def start(
+        self, worker: str, kind: type, slot: Slot, *args: Any, secrets: Mapping[str, str] | None = None
+    ) -> None:
+        """Make an actor of a worker class in a slot, and have it run; `args` follow the worker's id.
+
+        Args:
+            secrets: variables of its processes. They go with the call: what an actor is made of, Ray keeps.
+        """
         actor: Any = (
             actor_class(kind)
             .options(
@@ -48,7 +54,7 @@ class WorkerActors:
         )
         self._actors[worker] = actor
         self._sent[worker] = 0
-        actor.run.remote().future().add_done_callback(lambda done: self._on_end(worker, done))
+        actor.run.remote(dict(secrets or {})).future().add_done_callback(lambda done: self._on_end(worker, done))
 
     def send(self, worker: str, command: Any) -> None:
         self._actors[worker].send.remote(self._sent[worker], command)

@@ -54,6 +54,7 @@ class Executors:
         home: returns the node on which a job's executor shall stand that is given slots; None: the service's own.
         newest: returns what is stored of a job now.
         first_wait_s: before a command that failed is tried again.
+        secrets: returns what processes of a job are given as `Secrets.given` does.
     """
 
     def __init__(
@@ -65,11 +66,12 @@ class Executors:
         home: Callable[[JobRecord, Sequence[Slot]], str | None] = lambda job, slots: None,
         newest: Callable[[JobRecord], JobRecord] = lambda job: job,
         first_wait_s: float = FIRST_WAIT_S,
+        secrets: Callable[[JobRecord], dict[str, Any] | None] = lambda job: None,
     ) -> None:
         self._settings = settings
         self._packages = packages
         self._gpu_types = gpu_types
-        self._lost, self._home, self._newest = lost, home, newest
+        self._lost, self._home, self._newest, self._secrets = lost, home, newest, secrets
         self._handles: dict[str, Any] = {}  # by name
         self._node_id = ray.get_runtime_context().get_node_id()
         self._first_wait_s = first_wait_s
@@ -80,10 +82,24 @@ class Executors:
 
     def assign(self, job: JobRecord, slots: Sequence[Slot], sequence: int) -> None:
         arguments = list(slots), sequence, job.measurements
-        self._put(job, lambda: self._call(job, "assign", *arguments, slots=slots))
+        self._put(job, lambda: self._call(job, "assign", *arguments, *self._given(job, slots), slots=slots))
 
     def profile(self, job: JobRecord, slot: Slot, sequence: int) -> None:
-        self._put(job, lambda: self._call(job, "profile", slot, sequence, slots=(slot,)))
+        self._put(
+            job, lambda: self._call(job, "profile", slot, sequence, *self._given(job, (slot,)), slots=(slot,))
+        )
+
+    def give(self, job: JobRecord) -> None:
+        """Tell an executor that is there what its job's secrets are now, for the processes that it starts next."""
+        self._put(job, lambda: self._call(job, "give", *self._given(job), make=False))
+
+    def _given(self, job: JobRecord, slots: Sequence[Slot] | None = None) -> tuple[dict[str, Any], ...]:
+        """Return the secrets of a job as an argument; nothing where it has none, or starts nothing.
+
+        They go with calls, and not with what an actor is made of: that Ray keeps.
+        """
+        found = self._secrets(job) if slots is None or slots else None
+        return () if found is None else (found,)
 
     def end_profile(self, job: JobRecord, slot: Slot, sequence: int) -> None:
         self._put(job, lambda: self._call(job, "end_profile", slot, sequence, make=False))

@@ -67,6 +67,8 @@ from .private_folders import close_folders
 from .pruning import Pruning
 from .recording import trace_lines
 from .rest import may_have_executor
+from .secret_keys import SecretKeys
+from .secrets import Secrets
 from .shown_moments import shown
 from .store import rounds, tables
 from .store.failures import StoreError, StoreFailure
@@ -110,8 +112,15 @@ class SchedulerService:
         self._view = NodeView(refresh_s, spare_cpus, self._nodes_changed, lambda: self._power.unleased)
         self._power = Powering(settings, self._store, self._view, self._wake.set)
         self._nodes = self._power.nodes
+        self._secrets = Secrets(self._store, SecretKeys(settings.secret_keys), self._clock)
         self._executors = Executors(
-            settings, self._packages, self._gpu_types, self._executor_lost, self._home_of, self._newest
+            settings,
+            self._packages,
+            self._gpu_types,
+            self._executor_lost,
+            self._home_of,
+            self._newest,
+            secrets=self._secrets.given,
         )
         self._folders = FolderHook(self._store, self._machines, settings, self._clock)
         self._history = MetricsHistory(self._store)
@@ -235,6 +244,33 @@ class SchedulerService:
         with self._watch.storing():
             return self._identities.revoke(token_id, user)
 
+    def secrets(self, user: str) -> Sequence[dict[str, Any]]:
+        """Return names and dates of a user's secrets."""
+        return self._secrets.rows(user)
+
+    def put_secret(self, user: str, name: str, value: str) -> dict[str, Any]:
+        """Keep a secret; return whether it is `new`, and the active `jobs` that name it. Raises: SecretError."""
+        with self._watch.storing():
+            new = self._secrets.put(user, name, value)
+        jobs = self._secrets.users_of(name, user)
+        for job in jobs:  # their next processes take the new value
+            self._executors.give(job)
+        return {"new": new, "jobs": [job.id for job in jobs]}
+
+    def remove_secret(self, user: str, name: str) -> dict[str, Any]:
+        """Remove a secret; return the active `jobs` that name it. Raises: KeyError; StateError."""
+        jobs = self._secrets.users_of(name, user)
+        with self._watch.storing():
+            self._secrets.remove(user, name)
+        for job in jobs:
+            self._executors.give(job)
+        return {"jobs": [job.id for job in jobs]}
+
+    def rekey_secrets(self) -> dict[str, int]:
+        """Seal all secrets with a new key, as `Secrets.rekey` does. Raises: SecretError."""
+        with self._watch.storing():
+            return self._secrets.rekey()
+
     def events_after(self, number: int, most: int) -> Sequence[dict[str, Any]]:
         """Return the first events after one with a number, oldest first."""
         found = self._store.events_after(number, most)
@@ -270,6 +306,7 @@ class SchedulerService:
         Raises: JobLimitError, PackageError; pydantic.ValidationError for a bad spec.
         """
         spec = accepted(spec_json, package, self._packages)
+        self._secrets.check(spec, owner)
         job = self._cycle.submit(
             spec, idempotency_key=idempotency_key, package=package, script_key=script_key, owner=owner
         )
@@ -290,6 +327,7 @@ class SchedulerService:
         if (known := self._store.submitted(idempotency_key)) is not None:
             return known.id
         source, spec, measured = self._forked(job_id, changed, self._packages)
+        self._secrets.check(spec, owner or source.owner)
         job = self._cycle.submit(
             spec.model_copy(update={"name": changed.get("name") or spec.name}),
             idempotency_key=idempotency_key,
@@ -365,6 +403,7 @@ class SchedulerService:
         Raises: KeyError, JobStateError; pydantic.ValidationError for a bad spec.
         """
         spec, job = accepted(spec_json, package, self._packages), self._store.get(job_id)
+        self._secrets.check(spec, job.owner)
         if job.asked != key and spec.door is job.spec.door:
             known = self._store.recall(script_key, job.owner) if script_key else None
             check_resumed(job, spec, self._settings, known)

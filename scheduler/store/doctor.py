@@ -27,7 +27,8 @@ MOST = 1000  # findings of one kind
 class Finding:
     """One thing that is hurt.
 
-    kind: `page`, `version`, `row`, `file`, `interval`, `event`, `audit`, `package` or `checkpoint`.
+    kind: `page`, `version`, `row`, `file`, `interval`, `event`, `audit`, `secret`,
+        `package` or `checkpoint`.
     text: one sentence. job: the job that it is of; "": of none, or of several.
     """
 

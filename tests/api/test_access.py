@@ -63,13 +63,24 @@ ROUTES: list[tuple[str, str, dict[str, Any], set[str]]] = [
     ("GET", "/v1/packages/{name}", {}, CHANGE),
     ("PUT", "/v1/packages/{name}", {"content": b"x"}, CHANGE),
     ("GET", "/v1/audit", {}, {OPERATOR}),
+    ("GET", "/v1/secrets", {}, CHANGE),
+    ("PUT", "/v1/secrets/{secret}", {"content": b"x"}, CHANGE),
+    ("DELETE", "/v1/secrets/{secret}", {}, CHANGE),
+    ("POST", "/v1/secrets/rekey", {}, {OPERATOR}),
     ("GET", "/v1/users", {}, {OPERATOR}),
     ("PUT", "/v1/users/{user}", {"json": {"role": "user"}}, {OPERATOR}),
     ("GET", "/v1/tokens", {}, CHANGE),
     ("POST", "/v1/tokens", {"json": {}}, CHANGE),
     ("DELETE", "/v1/tokens/{token_id}", {}, CHANGE),
 ]
-PLACES = {"machine": "m0", "verb": "keep", "name": "0" * 64, "user": "new", "token_id": "0" * 12}
+PLACES = {
+    "secret": "A_KEY",
+    "machine": "m0",
+    "verb": "keep",
+    "name": "0" * 64,
+    "user": "new",
+    "token_id": "0" * 12,
+}
 STREAMED = {("GET", "/v1/events")}  # an answer that does not end; test_events.py asks for it
 
 

@@ -26,6 +26,8 @@ from coadapt.scheduler.nodes import NodesSnapshot
 from coadapt.scheduler.packages import PackageStore
 from coadapt.scheduler.powering import Powering
 from coadapt.scheduler.pruning import Pruning
+from coadapt.scheduler.secret_keys import SecretKeys
+from coadapt.scheduler.secrets import Secrets
 from coadapt.scheduler.service import SchedulerService
 from coadapt.scheduler.store.metrics import MetricsHistory
 
@@ -46,6 +48,8 @@ def service_of(world: World) -> SchedulerService:
     service._packages = PackageStore(world.settings.package_dir)
     service._identities = Identities(world.store, world.clock, service._watch)
     service._audit = AuditLog(world.store, world.clock)
+    service._secrets = Secrets(world.store, SecretKeys(world.settings.secret_keys), world.clock)
+    service._executors = world.executors
     service._power = Powering(world.settings, world.store, world.nodes)
     service._machines, service._view = IdleMachines(), world.nodes
     service._compiling, service._work = False, str(world.settings.state_dir)

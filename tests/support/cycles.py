@@ -135,6 +135,9 @@ class StubExecutors:
     def cancel(self, job: JobRecord) -> None:
         self._note(job.id, f"cancel {short(job.id)}")
 
+    def give(self, job: JobRecord) -> None:
+        self._note(job.id, f"give {short(job.id)}")
+
     def restart(self, job: JobRecord) -> None:
         self._note(job.id, f"restart {short(job.id)}")
 
