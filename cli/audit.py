@@ -70,7 +70,8 @@ def table(rows: Sequence[AuditView]) -> Table:
     for row in rows:
         at = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(row["time_s"]))
         told = row["outcome"] if row["outcome"] != "done" else made_of(row["detail"]) or "done"
-        found.add_row(str(row["number"]), at, row["user"] or "-", row["origin"], row["verb"], row["target"], told)
+        target = _short(row["target"])
+        found.add_row(str(row["number"]), at, row["user"] or "-", row["origin"], row["verb"], target, told)
     return found
 
 
@@ -78,9 +79,19 @@ def made_of(detail: dict[str, Any]) -> str:
     """Return what a change made of its target, as one line."""
     before, after = detail.get("before", {}), detail.get("after", {})
     parts = [
-        f"{name} {before[name]} -> {after.get(name)}" if name in before else f"{name} {value}"
+        f"{name} {_short(before[name])} -> {_short(value)}"
+        if name in before
+        else name.replace("_", " ")
+        if value is True
+        else f"{name} {_short(value)}"
         for name, value in (after or detail).items()
         if value not in ("", None, False, 0) or name in before
     ]
     text = ", ".join(parts)
     return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}…"
+
+
+def _short(value: object) -> str:
+    """Return a value as it is shown; of a digest its beginning."""
+    text = str(value)
+    return f"{text[:12]}…" if len(text) >= 32 and not text.strip("0123456789abcdef") else text

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ..core.schemas import RoundChange, RoundRow
 
 MOST_NAMED = 6  # jobs on a line
+PROVEN = 1e-9  # a gap that is none
 
 
 def register(app: typer.Typer, connect: Callable[[], Client], show: Callable[[Any, bool], None]) -> None:
@@ -45,7 +46,9 @@ def lines(row: RoundRow, *, phases: bool = False) -> list[str]:
         head = f"{at}  round {row['number']}, {took}: no plan"
     else:
         jobs = "1 job" if row["jobs"] == 1 else f"{row['jobs']} jobs"
-        proven = "" if row["gap"] is None else f", within {100 * row['gap']:.2g} % of the best"
+        gap = row["gap"]
+        best = "the best" if gap is not None and gap <= PROVEN else f"within {100 * (gap or 0):.2g} % of the best"
+        proven = "" if gap is None else f", proven {best}"
         head = f"{at}  round {row['number']}, {took}, {jobs}{proven}"
     found = [head]
     changes = {kind: row[kind] for kind in ("placed", "moved", "stopped", "measured")}

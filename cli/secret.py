@@ -37,7 +37,7 @@ def register(app: typer.Typer, connect: Callable[[], Client], show: Callable[[An
         value = _value(name, from_file)
         done = connect().set_secret(name, value)
         told = "kept" if done["new"] else "changed"
-        print(f"{name} {told}{_later(done['jobs'], 'take it when their processes start next')}")
+        print(f"{name} {told}{_later(done['jobs'], 'take it when they start next')}")
 
     @secret_app.command("list")
     def list_secrets(
@@ -54,7 +54,7 @@ def register(app: typer.Typer, connect: Callable[[], Client], show: Callable[[An
     def remove_secret(name: Name) -> None:
         """Remove a secret. Processes that run keep it until they end."""
         jobs = connect().remove_secret(name)
-        print(f"{name} removed{_later(jobs, 'fail when their processes start next')}")
+        print(f"{name} removed{_later(jobs, 'fail when they start next')}")
 
     @secret_app.command("rekey")
     def rekey() -> None:
@@ -79,7 +79,7 @@ def _value(name: str, from_file: Path | None) -> str:
 
 
 def _later(jobs: Sequence[str], what: str) -> str:
-    return f"; {', '.join(jobs)} {what}" if jobs else ""
+    return f"; processes of {', '.join(jobs)} {what}" if jobs else ""
 
 
 def table(rows: Sequence[SecretRow]) -> Table:

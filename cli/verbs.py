@@ -56,7 +56,7 @@ def cancelled(
         saving = job_id in left and not Phase(left[job_id]["phase"]).is_terminal
         rows.append({"id": job_id, "cancelled": changed, "saving": saving})
         if show is None and saving:
-            print(f"{job_id} saves, then it ends; `coadapt cancel --now {job_id}` does not wait for that")
+            print(f"{job_id} is told to save and end; `coadapt cancel --now {job_id}` does not wait for that")
         elif show is None:
             print(f"{job_id} cancelled" if changed else f"{job_id} had ended before")
     if show is not None:

@@ -96,7 +96,7 @@ class Secrets:
                 lost += 1
             else:
                 anew.append({**row, "key": key.id, "sealed": key.seal(value, bound)})
-        audit.tell(after={"sealed": len(anew), "lost": lost, "key": key.id})
+        audit.tell(after={"sealed": len(anew), "lost": lost})
         self._store.write(table.seal_anew(anew))
         self._keys.keep({key.id})
         return {"sealed": len(anew), "lost": lost}

@@ -28,6 +28,10 @@ def pause(job: JobRecord, now: float) -> Reaction:
     if not job.active:
         raise JobStateError(f"{job.id} has {_ended(job)}, so there is nothing to pause")
     _check_takes_part(job, "paused")
+    if job.cancelled_s is not None:
+        raise JobStateError(
+            f"{job.id} is being cancelled, so it cannot be paused; `coadapt resume {job.id}` lets it go on"
+        )
     if job.paused:
         return Reaction(job)
     _check_may_start_again(job, "paused")
@@ -41,6 +45,8 @@ def pause(job: JobRecord, now: float) -> Reaction:
 def resume(job: JobRecord, now: float) -> Reaction:
     """Let a paused job take part again, or a failed or cancelled one go on from its last checkpoint."""
     _check_takes_part(job, "resumed")
+    if job.cancelled_s is not None:
+        return _after_cancel(job, EventKind.RESUME, "resumed by the user", now)
     if job.paused:
         text = "resumed by the user"
         return Reaction(replace(job, paused=False), (_event(job, EventKind.RESUME, now, text),), round=True)
@@ -60,7 +66,7 @@ def resume_changed(job: JobRecord, now: float, file: ChangedFile) -> Reaction:
     Its name stays. A job that still leaves its GPUs saves there first. The file counts from its next life on, in
     which a script that prepares another model is refused when it starts.
     """
-    if job.active and not (job.paused or job.renews):
+    if job.active and not (job.paused or job.renews or job.cancelled_s is not None):
         raise JobStateError(
             f"{job.id} is {status_of(job)}; only a job that is paused or has ended goes on with a changed file, "
             f"and `coadapt pause {job.id}` holds it"
@@ -81,8 +87,9 @@ def resume_changed(job: JobRecord, now: float, file: ChangedFile) -> Reaction:
         return Reaction(replace(job, changed=named), (_event(job, EventKind.RESUME, now, text),), round=True)
     if job.phase is Phase.SUCCEEDED:
         return resume(job, now)  # which says what fits instead
-    ended = end(job, Phase.CANCELLED, "", now).job if job.paused else job
-    return _again(replace(ended, changed=named), EventKind.RESUME, text, now, saves=job.paused)
+    leaves = job.paused or job.cancelled_s is not None
+    ended = end(job, Phase.CANCELLED, "", now).job if leaves else job
+    return _again(replace(ended, changed=named), EventKind.RESUME, text, now, saves=leaves)
 
 
 def requeue(job: JobRecord, now: float) -> Reaction:
@@ -95,7 +102,8 @@ def requeue(job: JobRecord, now: float) -> Reaction:
         return Reaction(replace(job, quarantine=""), (event,), round=True)
     if job.paused:
         raise JobStateError(f"{job.id} is paused; `coadapt resume {job.id}` lets it take part again")
-    _check_takes_part(job, "requeued")
+    if job.cancelled_s is not None:
+        return _after_cancel(job, EventKind.REQUEUE, "requeued by the user", now)
     _check_may_start_again(job, "requeued")
     leaving, commands = _leave(job, Stopped.REQUEUED, now)
     if leaving is job:
@@ -137,8 +145,6 @@ def _check_takes_part(job: JobRecord, done: str) -> None:
             f"{job.id} is in quarantine ({job.quarantine}), so it cannot be {done}; "
             f"`coadapt requeue {job.id}` lets it take part again"
         )
-    if job.active and job.cancelled_s is not None:
-        raise JobStateError(f"{job.id} is being cancelled, so it cannot be {done} until it has ended")
 
 
 def _check_may_start_again(job: JobRecord, done: str) -> None:
@@ -189,6 +195,11 @@ def _again(job: JobRecord, kind: EventKind, text: str, now: float, *, saves: boo
     )
     changed = changed.begun_again() if job.retired else changed
     return Reaction(changed, (_event(job, kind, now, f"{text}: {how}"),), round=True)
+
+
+def _after_cancel(job: JobRecord, kind: EventKind, text: str, now: float) -> Reaction:
+    """Let a job that saves as it is cancelled begin again when it has left its GPUs."""
+    return _again(end(job, Phase.CANCELLED, "", now).job, kind, text, now, saves=True)
 
 
 def _what_it_leaves(job: JobRecord) -> str:

@@ -138,7 +138,7 @@ def _summary(job: JobRecord) -> dict[str, Any]:
         "quarantined": bool(job.quarantine),
         "package": job.package or "",
         "life": job.life,
-        "stopped": "" if job.stopped is None else job.stopped.value,
+        "cancelling": job.cancelled_s is not None,
         "changed_file": job.changed is not None,
     }
 

@@ -261,7 +261,7 @@ class Ended(Listed):
     def list(self) -> list[dict]:
         return [row(id="a-1", name="a"), row(id="b-2", name="b", phase="succeeded", finished_s=1.0)]
 
-    def cancel(self, job: str) -> bool:
+    def cancel(self, job: str, *, now: bool) -> bool:
         return job == "a-1"
 
     def pause(self, job: str) -> bool:
@@ -288,11 +288,12 @@ def test_cancel_says_of_each_job_whether_it_ended_it(
 ) -> None:
     monkeypatch.setattr(main, "_connect", Ended)
     assert main.run(["cancel", "a", "b-2"]) == Exit.OK
-    assert capsys.readouterr().out == "a-1 cancelled\nb-2 had ended before\n"
+    saves = "a-1 is told to save and end; `coadapt cancel --now a-1` does not wait for that"
+    assert capsys.readouterr().out == f"{saves}\nb-2 had ended before\n"
     assert main.run(["cancel", "a", "b-2", "--json"]) == Exit.OK
     assert json.loads(capsys.readouterr().out) == [
-        {"id": "a-1", "cancelled": True},
-        {"id": "b-2", "cancelled": False},
+        {"id": "a-1", "cancelled": True, "saving": True},
+        {"id": "b-2", "cancelled": False, "saving": False},
     ]
 
 

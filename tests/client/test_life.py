@@ -61,6 +61,7 @@ from pathlib import Path
 saved = Path(os.environ["COADAPT_OUTPUT_DIR"]) / "count.txt"
 count = int(saved.read_text()) if saved.exists() else 0
 print("from", count, flush=True)
+print("token", os.environ["TOKEN"][::-1], flush=True)  # so that its log does not hold it
 def save(*_):
     saved.write_text(str(count))
     sys.exit(143)
@@ -70,6 +71,9 @@ while count < 60:
     print("count", count, flush=True)
     time.sleep(0.1)
 """
+
+
+SECRET = "a-value-of-a-secret"
 
 
 def twice(value: int) -> None:
@@ -158,8 +162,10 @@ def tell(folder: str) -> dict[str, Any]:
         until(lambda: any(event["kind"] == "requeue" for event in client.describe(life)["events"]), "it requeues")
         until(lambda: status(life) == "running", "it goes on")
         trains(life, 24)
-        told["cancelled"] = client.cancel(life)
-        told["resumed at once"] = client.resume(life)
+        told["cancelled"] = (client.cancel(life), client.cancel(life))
+        until(lambda: status(life) == "cancelled", "it saves and ends")
+        told["cancelled row"] = client.describe(life)
+        told["resumed"] = client.resume(life)
         until(lambda: status(life) == "running", "it goes on")
         import ray  # `up` has told it of the token
 
@@ -191,15 +197,19 @@ def tell(folder: str) -> dict[str, Any]:
 
         (job_dir / "count.py").write_text(COUNTING)
         os.chdir(job_dir)
-        counting = client.submit(
-            spec_of([sys.executable, "count.py"], job_dir, {"name": "counting", "sizes": [1, 2]})
-        )
+        client.set_secret("HUB_TOKEN", SECRET)
+        fields = {"name": "counting", "sizes": [1, 2], "secrets": {"TOKEN": "HUB_TOKEN"}}
+        counting = client.submit(spec_of([sys.executable, "count.py"], job_dir, fields))
         until(lambda: "count 5\n" in "".join(client.logs(counting)), "it counts")
         client.pause(counting)
         until(lambda: status(counting) == "paused", "it pauses")
+        client.set_secret("HUB_TOKEN", SECRET.upper())
         client.resume(counting)
-        told["counting"] = client.wait([counting], timeout_s=120)[counting]
-        told["counting log"] = "".join(client.logs(counting))
+        told["counting log"] = "".join(client.logs(counting, follow=True))
+        told["counting"] = client.describe(counting)["phase"]
+        folders = (state_dir, Path(record.temp_dir))  # the second one is Ray's
+        kept = [path for folder_of in folders for path in folder_of.rglob("*")]
+        told["secret found in"] = [str(path) for path in kept if _holds(path, SECRET)]
 
         os.environ["COADAPT_HOME"] = str(state_dir)
         said, errors = io.StringIO(), io.StringIO()
@@ -212,6 +222,12 @@ def tell(folder: str) -> dict[str, Any]:
     finally:
         local_cluster.down(state_dir, grace_s=2.0)
     return told
+
+
+def _holds(path: Path, text: str) -> bool:
+    with suppress(OSError):  # a socket, or gone
+        return path.is_file() and text.encode() in path.read_bytes()
+    return False
 
 
 def _words_of(process: Any) -> list[str]:
@@ -248,7 +264,9 @@ def test_verbs_that_do_not_fit_are_one_sentence(told: dict[str, Any]) -> None:
 def test_a_job_that_was_paused_requeued_and_cancelled_twice_saw_every_sample_once_an_epoch(
     told: dict[str, Any],
 ) -> None:
-    assert (told["requeued"], told["cancelled"], told["resumed at once"]) == (True, True, True)
+    assert (told["requeued"], told["cancelled"], told["resumed"]) == (True, (True, False), True)
+    row = told["cancelled row"]
+    assert row["reason"] == f"cancelled by the user; it saved at step {row['steps']}"
     assert told["life"] == "succeeded"
     assert told["life counts"] == {EPOCHS}
     assert (told["changed"], told["changed while it leaves"]) == (True, True)
@@ -297,6 +315,12 @@ def test_a_program_that_saves_by_itself_is_paused_and_goes_on_too(told: dict[str
     counts = [int(line.split()[1]) for line in told["counting log"].splitlines() if line.startswith("count ")]
     assert counts == list(range(1, 61))
     assert told["counting log"].count("from ") == 2
+
+
+def test_a_secret_reaches_its_program_changed_ones_at_its_next_start_and_no_file(told: dict[str, Any]) -> None:
+    tokens = [line.split()[1] for line in told["counting log"].splitlines() if line.startswith("token ")]
+    assert tokens == [SECRET[::-1], SECRET.upper()[::-1]]
+    assert told["secret found in"] == []
 
 
 def test_a_command_is_run_from_a_shell_and_a_function_from_its_source(told: dict[str, Any]) -> None:

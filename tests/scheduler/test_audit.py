@@ -15,7 +15,7 @@ from coadapt.scheduler.store.doctor import examine
 from coadapt.scheduler.store.store import Store
 
 from tests.api.test_access import PLACES, ROUTES
-from tests.support.api import SPEC, Api
+from tests.support.api import JOB, SPEC, Api
 from tests.support.stores import raw
 
 KEY = {"Idempotency-Key": "k"}
@@ -39,7 +39,7 @@ def store_of(api: Api) -> Path:
 
 
 def test_a_change_tells_who_from_where_what_and_what_became_of_it(api: Api) -> None:
-    body = {"spec": {**SPEC, "env": {"HF_TOKEN": "hidden-value"}}}
+    body = {**JOB, "spec": {**SPEC, "env": {"HF_TOKEN": "hidden-value"}}}
     answer = api.ask("POST", "/v1/jobs", "ann", json=body, headers={**KEY, "X-Request-ID": "req-1"})
     job_id = answer.json()["id"]
     api.ask("POST", f"/v1/jobs/{job_id}/pause", "ann", headers=KEY)

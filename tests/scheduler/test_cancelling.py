@@ -100,6 +100,24 @@ STORIES = {
         runs a
         ? a running
     """,
+    "it may be resumed before it has left": """
+        cancel a saving
+        resume a
+        ? a submitted
+        go
+        left a 40
+        go
+        ? sent assign a nothing | retire a | assign a 2xt4
+        runs a
+        ? a running
+    """,
+    "it may be resumed with another file before it has left": """
+        cancel a saving
+        change a other.py
+        left a 40
+        go
+        ? a script other.py
+    """,
     "one that waits has nothing to save": """
         submit b unprofiled
         go
@@ -119,12 +137,11 @@ def test_cancel(story: str, tmp_path: Path) -> None:
     world.store.close()
 
 
-def test_a_job_that_is_being_cancelled_takes_no_other_verb(tmp_path: Path) -> None:
+def test_a_job_that_is_being_cancelled_cannot_be_paused(tmp_path: Path) -> None:
     world = World(tmp_path, "1x t4:4")
     world.play(RUNS + "cancel a saving")
-    for verb in ("pause", "requeue", "resume"):
-        with pytest.raises(JobStateError, match="a-1 is being cancelled, so it cannot be"):
-            world.tell(verb, ["a"])
+    with pytest.raises(JobStateError, match="a-1 is being cancelled, so it cannot be paused"):
+        world.tell("pause", ["a"])
     world.store.close()
 
 

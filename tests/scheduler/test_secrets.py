@@ -20,7 +20,7 @@ from coadapt.scheduler.secret_keys import VARIABLE
 from pydantic import ValidationError
 
 from tests.api.test_access import PLACES
-from tests.support.api import SPEC, Api
+from tests.support.api import JOB, SPEC, Api
 from tests.support.stores import raw
 
 VALUE = "s3cr3t-value-of-ann"
@@ -41,7 +41,7 @@ def kept(api: Api, value: str = VALUE, user: str = "ann", name: str = "HF_TOKEN"
 
 
 def submitted(api: Api, secrets: Any, user: str = "ann", key: str = "k") -> Any:
-    body = {"spec": {**SPEC, "secrets": secrets}}
+    body = {**JOB, "spec": {**SPEC, "secrets": secrets}}
     return api.ask("POST", "/v1/jobs", user, json=body, headers={"Idempotency-Key": key})
 
 
@@ -65,7 +65,7 @@ def test_a_job_file_names_secrets_which_its_processes_get(
 
 def test_the_value_stands_in_no_answer_no_file_and_no_backup(api: Api, tmp_path: Path) -> None:
     kept(api)
-    body = {"spec": {**SPEC, "secrets": ["HF_TOKEN"], "env": {"API_TOKEN": "typed-" + VALUE[7:]}}}
+    body = {**JOB, "spec": {**SPEC, "secrets": ["HF_TOKEN"], "env": {"API_TOKEN": "typed-" + VALUE[7:]}}}
     job_id = api.ask("POST", "/v1/jobs", "ann", json=body, headers=KEY).json()["id"]
     api.world.play("go")
     api.ask("POST", "/v1/backups")
