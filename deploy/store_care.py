@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -18,7 +18,6 @@ from ..scheduler.secrets import lost
 from ..scheduler.store import backup, doctor, migrating, opening, restoring, secrets
 from ..scheduler.store.database import Database, shown
 from ..scheduler.store.doctor import Examined, Finding
-from ..scheduler.store.failures import StoreFailure
 from ..scheduler.store.lock import FileLock, ServerLock
 from ..scheduler.store.restoring import Restored
 
@@ -71,17 +70,16 @@ def diagnose(where: Path | str | None, settings: Settings) -> Diagnosis:
 def _secret_findings(store: Path | str, settings: Settings) -> list[Finding]:
     """Return a finding for each secret that no key opens; none for a store of another version."""
     keys = SecretKeys(settings.secret_keys)
-    database = Database(opening.url_of(store))
     try:
-        known = {key.id for key in keys.all()}
-        rows = [row for row in secrets.read(database) if row["key"] not in known]
-        return [Finding("secret", f"{row['user']}: {lost(row['name'], row['key'], keys.where)}") for row in rows]
+        with closing(Database(opening.url_of(store))) as database:
+            rows = secrets.read(database)
+        known = {key.id for key in keys.all()} if rows else set()
     except SecretError as error:
         return [Finding("secret", str(error))]
-    except (StoreFailure, SQLAlchemyError):  # which has been told
+    except (StoreError, SQLAlchemyError):  # which has been told
         return []
-    finally:
-        database.close()
+    lacking = [row for row in rows if row["key"] not in known]
+    return [Finding("secret", f"{row['user']}: {lost(row['name'], row['key'], keys.where)}") for row in lacking]
 
 
 def _restorable(found: Examined, settings: Settings) -> tuple[str, str]:
