@@ -58,7 +58,9 @@ def lines(row: RoundRow, *, phases: bool = False) -> list[str]:
     waiting = row["counts"].get("waiting", 0)
     if waiting:
         reasons = ", ".join(f"{many} {code.replace('_', ' ')}" for code, many in sorted(row["waiting"].items()))
-        found.append(f"  waiting: {waiting}{f' ({reasons})' if reasons else ''}")
+        some = sum(row["waiting"].values())
+        told = f" ({reasons})" if some == waiting else f" (of the oldest {some}: {reasons})" if some else ""
+        found.append(f"  waiting: {waiting}{told}")
     found += [f"  error: {text}" for text in row["errors"]]
     if phases:
         found.append("  phases: " + ", ".join(f"{name} {1000 * s:.1f} ms" for name, s in row["phases"].items()))

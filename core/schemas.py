@@ -376,7 +376,7 @@ class RoundRow(TypedDict):
     moved: list[RoundChange]
     stopped: list[RoundChange]
     measured: list[RoundChange]
-    waiting: dict[str, int]  # by the code of the reason; {} where very many wait
+    waiting: dict[str, int]  # the oldest 200 of those by the code of their reason
     objective: float | None
     bound: float | None
     gap: float | None
