@@ -58,8 +58,8 @@ def lines(row: RoundRow, *, phases: bool = False) -> list[str]:
     waiting = row["counts"].get("waiting", 0)
     if waiting:
         reasons = ", ".join(f"{many} {code.replace('_', ' ')}" for code, many in sorted(row["waiting"].items()))
-        some = sum(row["waiting"].values())
-        told = f" ({reasons})" if some == waiting else f" (of the oldest {some}: {reasons})" if some else ""
+        known = sum(row["waiting"].values())
+        told = f" ({reasons})" if known == waiting else f" (of the oldest {known}: {reasons})" if known else ""
         found.append(f"  waiting: {waiting}{told}")
     found += [f"  error: {text}" for text in row["errors"]]
     if phases:
