@@ -406,6 +406,9 @@ def run_command(
     env: Annotated[
         list[str] | None, typer.Option(metavar="NAME=VALUE", help="A variable of its environment; repeatable.")
     ] = None,
+    secret: Annotated[
+        list[str] | None, typer.Option(metavar="[NAME=]SECRET", help="A secret that it gets; repeatable.")
+    ] = None,
     pool: Annotated[str | None, typer.Option(help="The pool of nodes that it runs in.")] = None,
     detach: Annotated[bool, typer.Option("--detach", "-d", help="Print the job's id and do not wait.")] = False,
     as_json: Json = False,
@@ -416,6 +419,9 @@ def run_command(
     from ..client.command_line import fields_of, spec_of
 
     fields = fields_of(sizes=sizes, gpu_types=gpu_type, name=name, pip=pip, env=env, pool=pool)
+    if secret:
+        pairs = [one.partition("=") for one in secret]
+        fields["secrets"] = {variable: named or variable for variable, _, named in pairs}
     spec = spec_of(words, Path.cwd(), fields, gpus)
     client = _connect()
     if misfits := jobfile.misfits(spec, cluster_of(client.cluster())):

@@ -9,6 +9,7 @@ from dataclasses import asdict
 from typing import Any, TypeVar
 
 from .clock import Clock
+from .degraded import StoreWatch
 from .store import audit
 from .store.audit import Entry, asking
 from .store.failures import StoreFailure
@@ -41,8 +42,8 @@ class Bucket:
 class AuditLog:
     """The audit log of one store. Several threads may call it."""
 
-    def __init__(self, store: Store, clock: Clock) -> None:
-        self._store, self._clock = store, clock
+    def __init__(self, store: Store, clock: Clock, watch: StoreWatch) -> None:
+        self._store, self._clock, self._watch = store, clock, watch
         self._buckets: OrderedDict[str, Bucket] = OrderedDict()
 
     def run(self, about: Mapping[str, str], work: Callable[[], Found]) -> Found:
@@ -82,6 +83,9 @@ class AuditLog:
         self._buckets.move_to_end(entry.user)
         while len(self._buckets) > MOST_USERS:
             self._buckets.popitem(last=False)
+        if self._watch.degraded is not None:  # each would wait for the store in vain
+            bucket.left_out += 1
+            return
         if not bucket.take(now_s):
             return
         entry.outcome, entry.written = why[:500], False

@@ -141,7 +141,7 @@ class SchedulerService:
             watch=self._watch,
         )
         self._identities = Identities(self._store, self._clock, self._watch)
-        self._audit = AuditLog(self._store, self._clock)
+        self._audit = AuditLog(self._store, self._clock, self._watch)
         self._forks = Forks(self._store, self._cycle.do, settings, ThreadPoolExecutor(1, "forks"))
         self._view.start()
         self._backups = Backups(self._store, settings, self._clock)

@@ -11,6 +11,8 @@ from coadapt.api.access import RULES
 from coadapt.core.audit import AuditRow, ChainCheck
 from coadapt.core.retention_settings import RetentionSettings
 from coadapt.scheduler.audit import BURST, AuditLog
+from coadapt.scheduler.degraded import StoreWatch
+from coadapt.scheduler.store.failures import StoreFailure
 from coadapt.scheduler.store.doctor import examine
 from coadapt.scheduler.store.store import Store
 
@@ -96,6 +98,16 @@ def test_refused_tries_do_not_fill_the_disk_and_hide_nothing_of_others(api: Api)
     assert rows(api)[-1]["detail"] == {"after": {"left_out_before": 40}}
 
 
+def test_refused_tries_wait_for_no_store_that_does_not_write(api: Api) -> None:
+    watch = api.service._watch
+    watch.wrote(StoreFailure("no room"), 1.0)
+    api.ask("POST", "/v1/prune", "bob", json={})
+    assert rows(api) == []
+    watch.wrote(None, 0.0)
+    api.ask("POST", "/v1/prune", "bob", json={})
+    assert [row["detail"] for row in rows(api)] == [{"after": {"left_out_before": 1}}]
+
+
 def test_filters_and_pages_give_what_fits(api: Api) -> None:
     one, two = api.job("ann", "one"), api.job("bob", "two")
     for job_id, user in ((one, "ann"), (two, "bob"), (one, "ops")):
@@ -162,7 +174,7 @@ def test_the_chain_goes_on_after_a_restart(api: Api) -> None:
     where = store_of(api)
     api.world.store.close()
     store = Store(where)
-    again = AuditLog(store, api.world.clock)
+    again = AuditLog(store, api.world.clock, StoreWatch(api.world.clock))
     again.run({"verb": "job.pause", "user": "ann", "target": "a-1"}, lambda: None)
     check = ChainCheck()
     for row in again.page(None, 10, oldest_first=True)["rows"]:

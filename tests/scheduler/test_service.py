@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 from coadapt.core.errors import JobStateError
@@ -14,10 +12,9 @@ from coadapt.estimators.measurements import Measurements
 from coadapt.executor.training.state.checkpoint import CheckpointStore
 from coadapt.policies.catalogue import make_policy
 from coadapt.scheduler.clock import SystemClock
-from coadapt.scheduler.forks import Forks
-from coadapt.scheduler.packages import PackageStore
 from coadapt.scheduler.service import SchedulerService
 
+from tests.support.api import service_of
 from tests.support.cycles import RUNS, World
 from tests.support.packages import kept
 
@@ -41,13 +38,8 @@ def test_no_job_is_said_to_lack_a_gpu_type_before_the_nodes_are_known(tmp_path: 
 
 def serving(world: World) -> SchedulerService:
     """Return a service around a world's cycle, whose copies are made at once."""
-    service = SchedulerService.__new__(SchedulerService)
-    service._store, service._cycle, service._settings = world.store, world.cycle, world.settings
     kept(world.settings.package_dir, "p2")
-    service._packages = PackageStore(world.settings.package_dir)
-    at_once: Any = SimpleNamespace(submit=lambda work, *args: work(*args))
-    service._forks = Forks(world.store, world.cycle.do, world.settings, at_once)
-    return service
+    return service_of(world)
 
 
 def test_a_repeated_fork_makes_no_second_job_even_if_the_checkpoint_is_gone_by_then(tmp_path: Path) -> None:

@@ -47,7 +47,7 @@ def service_of(world: World) -> SchedulerService:
     service._watch, service._wake, service._warm = world.cycle._watch, threading.Event(), threading.Event()
     service._packages = PackageStore(world.settings.package_dir)
     service._identities = Identities(world.store, world.clock, service._watch)
-    service._audit = AuditLog(world.store, world.clock)
+    service._audit = AuditLog(world.store, world.clock, service._watch)
     service._secrets = Secrets(world.store, SecretKeys(world.settings.secret_keys), world.clock)
     service._executors = world.executors
     service._power = Powering(world.settings, world.store, world.nodes)
