@@ -12,8 +12,8 @@ from coadapt.core.audit import AuditRow, ChainCheck
 from coadapt.core.retention_settings import RetentionSettings
 from coadapt.scheduler.audit import BURST, AuditLog
 from coadapt.scheduler.degraded import StoreWatch
-from coadapt.scheduler.store.failures import StoreFailure
 from coadapt.scheduler.store.doctor import examine
+from coadapt.scheduler.store.failures import StoreFailure
 from coadapt.scheduler.store.store import Store
 
 from tests.api.test_access import PLACES, ROUTES
