@@ -23,7 +23,7 @@ BODIES: Mapping[tuple[str, str], type[BaseModel]] = {
     ("PUT", "/v1/users/{user}"): identity_routes.UserBody,
     ("POST", "/v1/tokens"): identity_routes.TokenBody,
 }
-BYTES = frozenset({("PUT", "/v1/packages/{name}")})  # whose bodies are no JSON
+BYTES = frozenset({("PUT", "/v1/packages/{name}"), ("PUT", "/v1/secrets/{secret}")})  # whose bodies are no JSON
 PROBLEM = {
     "type": "object",
     "description": "A problem (RFC 9457).",

@@ -18,6 +18,7 @@ WITHOUT = {
     ("POST", "/v1/jobs/{job_id}/pause"),
     ("POST", "/v1/jobs/{job_id}/requeue"),
     ("POST", "/v1/machines/{machine}/{verb}"),
+    ("POST", "/v1/secrets/rekey"),
 }
 
 
