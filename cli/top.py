@@ -70,7 +70,7 @@ def screen(view: ClusterView, jobs: Sequence[JobRow], now: float, width: int, he
     lines = [f"{clock}  {count} with GPUs, {len(waiting)} without; round {view['rounds']}"]
     lines += _gpus(view)
     lines += [f"! {note}" for note in view["notes"]]
-    rows = [_head(), *(_row(job, now) for job in (*running, *waiting))]
+    rows = _rows([*running, *waiting], now)
     room = None if height is None else max(height - len(lines) - 2, 2)
     if room is not None and len(rows) > room:
         rows = [*rows[: room - 1], f"… and {len(rows) - room + 1} more jobs"]
@@ -95,16 +95,25 @@ def _bar(part: float, cells: int = 30) -> str:
     return f"[{'#' * full}{'.' * (cells - full)}]"
 
 
-_FORM = "{:<24} {:<10} {:<12} {:<16} {:>8} {:>9} {:>9}  {}"
+HEAD = ("JOB", "OWNER", "STATUS", "GPUS", "BATCH", "DONE", "ENDS IN", "WHY")
+WIDEST = (28, 12, 11, 16, 8, 9, 9)  # characters of each column but the last
+RIGHT = (4, 5, 6)  # columns of numbers
 
 
-def _head() -> str:
-    return _FORM.format("JOB", "OWNER", "STATUS", "GPUS", "BATCH", "DONE", "ENDS IN", "WHY")
+def _rows(jobs: Sequence[JobRow], now: float) -> list[str]:
+    """Return a head and a line for each job, in columns as wide as they need to be."""
+    rows = [HEAD, *(_words(job, now) for job in jobs)]
+    widths = [min(most, max(len(row[at]) for row in rows)) for at, most in enumerate(WIDEST)]
+    return [" ".join([*(_cell(row[at], widths[at], at) for at in range(len(widths))), row[-1]]) for row in rows]
 
 
-def _row(job: JobRow, now: float) -> str:
+def _cell(word: str, width: int, at: int) -> str:
+    return f"{word[:width]:>{width}}" if at in RIGHT else f"{word[:width]:<{width}}"
+
+
+def _words(job: JobRow, now: float) -> tuple[str, ...]:
     from .show import left, printable, progress, where
 
-    words = (job["id"][:24], (job.get("owner") or "-")[:10], job["status"][:12], where(job)[:16])
     batch = str(job["batch_size"] or "-")
-    return _FORM.format(*words, batch, progress(job)[:9], left(job, now), printable(job["reason"])).rstrip()
+    told = (job["id"], job.get("owner") or "-", job["status"], where(job), batch)
+    return (*told, progress(job), left(job, now), printable(job["reason"]))
