@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import hmac
 from collections.abc import Mapping
 from dataclasses import dataclass
+from ipaddress import ip_address
 
+from ..core.api_settings import ApiSettings
 from ..core.identity import Identity, Role
 
 
@@ -16,12 +19,14 @@ class Rule:
     of_job: whether it is about one job, which has an owner.
     changes: whether it changes something. A viewer never does.
     verb: what the audit log calls the change; "": by its method and path.
+    scraped: whether `reads_metrics` says who may use it beside those with the role.
     """
 
     role: Role | None
     of_job: bool = False
     changes: bool = False
     verb: str = ""
+    scraped: bool = False
 
 
 _READ, _READ_JOB = Rule(Role.VIEWER), Rule(Role.VIEWER, of_job=True)
@@ -43,6 +48,7 @@ def _operate(verb: str) -> Rule:
 RULES: Mapping[tuple[str, str], Rule] = {
     ("GET", "/healthz"): Rule(None),
     ("GET", "/readyz"): Rule(None),
+    ("GET", "/metrics"): Rule(Role.VIEWER, scraped=True),
     ("GET", "/v1/health"): _READ,
     ("GET", "/v1/me"): _READ,
     ("GET", "/v1/settings"): _READ,
@@ -104,3 +110,24 @@ def sees(who: Identity, owner: str) -> bool:
 def changes(who: Identity, owner: str) -> bool:
     """Return whether somebody may change a job of an owner."""
     return who.role is Role.OPERATOR or (who.role is Role.USER and owner == who.user)
+
+
+def reads_metrics(settings: ApiSettings, peer: str, passed_on: bool, token: str) -> bool:
+    """Return whether somebody without a user's token may read metrics: who scrapes them, or all on a laptop.
+
+    Args:
+        peer: the address of who asks.
+        passed_on: whether a proxy says that it asks for somebody else.
+        token: what was sent as a token.
+    """
+    if (secret := settings.metrics_token()) is not None:
+        return bool(token) and hmac.compare_digest(secret.encode(), token.encode("utf-8", "surrogateescape"))
+    alone = ip_address(settings.host).is_loopback and not settings.trusted_proxies
+    return alone and not passed_on and _is_loopback(peer)
+
+
+def _is_loopback(peer: str) -> bool:
+    try:
+        return ip_address(peer).is_loopback
+    except ValueError:
+        return False

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import re
 import uuid
+import time
 from collections.abc import Awaitable, Callable
 
 from fastapi import Depends, FastAPI, Request
@@ -23,6 +24,7 @@ from . import (
     identity_routes,
     job_routes,
     log_routes,
+    metrics_routes,
     output_routes,
     package_routes,
     secret_routes,
@@ -44,6 +46,7 @@ _ROUTERS = (
     identity_routes,
     job_routes,
     log_routes,
+    metrics_routes,
     output_routes,
     package_routes,
     secret_routes,
@@ -80,6 +83,7 @@ def make_app(scheduler: Scheduler, settings: ApiSettings | None = None) -> FastA
 
 
 async def _with_problems(request: Request, go_on: Callable[[Request], Awaitable[Response]]) -> Response:
+    began_s = time.monotonic()
     told = request.headers.get(REQUEST_ID, "")
     request.state.request_id = told if _GOOD_ID.fullmatch(told) else uuid.uuid4().hex[:16]
     try:
@@ -93,6 +97,8 @@ async def _with_problems(request: Request, go_on: Callable[[Request], Awaitable[
         await tell_refused(request, problem)
         answer = problem.answer()
     answer.headers[REQUEST_ID] = request.state.request_id
+    route = getattr(request.scope.get("route"), "path", None)
+    context(request).metrics.answered(request.method, route, answer.status_code, time.monotonic() - began_s)
     return answer
 
 

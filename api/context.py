@@ -17,8 +17,9 @@ from fastapi.responses import Response
 from ..core.api_settings import ApiSettings
 from ..core.identity import Identity, Role
 from ..core.json_numbers import dumps, with_finite_metrics
-from .access import RULES, changes, may, sees
+from .access import RULES, changes, may, reads_metrics, sees
 from .feed import Feed
+from .metrics import ApiMetrics
 from .problems import Problem
 from .scheduler import Scheduler
 
@@ -35,6 +36,7 @@ class Context:
         self._settings = settings
         self.scheduler, self.feed = scheduler, Feed(scheduler)
         self.arrivals = asyncio.Semaphore(MOST_ARRIVALS)
+        self.metrics = ApiMetrics(scheduler, lambda: self.feed.streams)
         self._known: OrderedDict[str, tuple[float, Identity]] = OrderedDict()
         self._owners: OrderedDict[str, str] = OrderedDict()
 
@@ -63,6 +65,13 @@ class Context:
         while len(self._known) > MOST_KNOWN:
             self._known.popitem(last=False)
         return who
+
+    def _scrapes(self, request: Request) -> bool:
+        """Return whether a request may read metrics though it is no user's."""
+        peer = request.client.host if request.client is not None else ""
+        passed_on = any(name in request.headers for name in ("forwarded", "x-forwarded-for"))
+        scheme, _, token = request.headers.get("authorization", "").partition(" ")
+        return reads_metrics(self._settings, peer, passed_on, token if scheme.lower() == "bearer" else "")
 
     def _named_by_proxy(self, request: Request) -> str | None:
         """Return the user whom a trusted proxy names; None: no such proxy asks, or it names nobody."""
@@ -93,7 +102,7 @@ class Context:
         """Return who asks, if that one may use the route. Raises: Problem; KeyError for an unknown job."""
         path = request.scope["route"].path
         rule = RULES[request.method, path]
-        if rule.role is None:
+        if rule.role is None or (rule.scraped and self._scrapes(request)):
             return None
         request.state.who = who = await self.identify(request)
         if not may(who, rule):

@@ -47,6 +47,11 @@ class Feed:
         self._readers: set[Reader] = set()
         self._task: asyncio.Task[None] | None = None
 
+    @property
+    def streams(self) -> int:
+        """Return how many readers there are."""
+        return len(self._readers)
+
     async def follow(self, after: int) -> AsyncIterator[Event | None]:
         """Yield the events after one with a number, as they come; None now and then where there are none."""
         reader = Reader(after)

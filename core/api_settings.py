@@ -18,6 +18,8 @@ class ApiSettings(BaseModel):
     port: by default 8420, or a free one where that is taken.
     tls_cert, tls_key: files in PEM form.
     trusted_proxies: addresses of proxies that say who asks, in the header `user_header`.
+    metrics_token_file: a file with a token that reads `/metrics` and nothing else. Without one every user may with
+        a token of its own, and on a machine whose API listens on loopback whoever is on that machine.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -28,6 +30,7 @@ class ApiSettings(BaseModel):
     tls_key: str | None = None
     trusted_proxies: tuple[str, ...] = ()
     user_header: str = "X-Forwarded-User"
+    metrics_token_file: str | None = None
 
     @field_validator("host", "trusted_proxies")
     @classmethod
@@ -43,7 +46,7 @@ class ApiSettings(BaseModel):
     def _is_safe(self) -> ApiSettings:
         if (self.tls_cert is None) != (self.tls_key is None):
             raise ValueError("tls_cert and tls_key are given together or not at all")
-        for name in ("tls_cert", "tls_key"):
+        for name in ("tls_cert", "tls_key", "metrics_token_file"):
             if (path := getattr(self, name)) is not None and not Path(path).is_file():
                 raise ValueError(f"{name}: {path} is not a file")
         if not ip_address(self.host).is_loopback and self.tls_cert is None and not self.trusted_proxies:
@@ -51,6 +54,15 @@ class ApiSettings(BaseModel):
                 f"host: {self.host} is reached from other machines; give tls_cert and tls_key, or trusted_proxies"
             )
         return self
+
+    def metrics_token(self) -> str | None:
+        """Return the token that reads metrics; None: there is none to be. A file without one lets nobody in."""
+        if self.metrics_token_file is None:
+            return None
+        try:
+            return Path(self.metrics_token_file).read_text().strip()
+        except OSError:
+            return ""
 
     @property
     def scheme(self) -> str:

@@ -38,6 +38,7 @@ class Backups:
         self._store, self._settings, self._clock = store, settings, clock
         self._failed_s = -math.inf
         self.trouble = ""  # why the last regular one failed
+        self._last_s = self._read_last()
 
     def write(self, kind: str = ASKED) -> Backup:
         """Write a backup now, while others use the store. Raises: StoreError."""
@@ -54,10 +55,9 @@ class Backups:
         hours, now = self._settings.backup_hours, self._clock.steady_s()
         if not hours or self._clock.monotonic_s() - self._failed_s < RETRY_S:
             return None
-        last = self._store.read_fact(FACT)
-        if last is None:  # of a new store
-            self._store.write_fact(FACT, repr(now))
-        if last is None or now - float(last) < hours * HOUR_S:
+        if self._last_s is None:  # of a new store
+            self._note(now)
+        if self._last_s is None or now - self._last_s < hours * HOUR_S:
             return None
         try:
             written = self.write(REGULAR)
@@ -65,10 +65,23 @@ class Backups:
             self.trouble, self._failed_s = str(error), self._clock.monotonic_s()
             return None
         self.trouble = ""
-        self._store.write_fact(FACT, repr(now))
+        self._note(now)
         for path in sorted(self._settings.backup_dir.glob(f"{REGULAR}-*.sqlite"))[: -self._settings.backups_kept]:
             path.unlink(missing_ok=True)
         return written
+
+    def age_s(self) -> float | None:
+        """Return seconds since the last regular one, or since the store was made; None: there are none."""
+        last_s = self._last_s if self._settings.backup_hours else None
+        return None if last_s is None else max(self._clock.steady_s() - last_s, 0.0)
+
+    def _note(self, now: float) -> None:
+        self._store.write_fact(FACT, repr(now))
+        self._last_s = now
+
+    def _read_last(self) -> float | None:
+        last = self._store.read_fact(FACT)
+        return None if last is None else float(last)
 
     def notes(self) -> list[str]:
         """Return sentences for an operator."""

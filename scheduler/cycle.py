@@ -50,6 +50,7 @@ from .snapshot import TRAINED_IN, Snapshot, take_snapshot
 from .store.events import Event
 from .store.failures import StoreError
 from .store.store import Store
+from .tallies import Tallies
 from .transition import CycleAction, StartProfile, Wanted, actions, in_use, plan_slots, without_given_up
 from .upkeep import steps
 from .verbs import Verb, cancel
@@ -107,10 +108,10 @@ class SchedulingCycle:
         self._known = KnownProfiles(store)
         failed = partial(self._log, None)
         self.learning = LearningHook(store, RunLengthLearner(), NO_LENGTHS, settings.learned_dir, clock, failed)
-        self.phase_times = PhaseTimes()
+        self.phase_times, self.tallies = PhaseTimes(), Tallies(clock, store.unretired.values())
         self.foresight = Foresight(settings.services, store, settings.learned_dir, advised, failed)
         own = (IntervalHook(store), PlanLogHook(store), self._known, self.learning, self.foresight)
-        hooks = (*own, self.phase_times, RoundLog(store, clock), *hooks)
+        hooks = (*own, self.phase_times, self.tallies, RoundLog(store, clock), *hooks)
         self._hooks = Hooks(hooks, strict=strict)
         self._records = Records(store, executors, self._hooks, settings)
         self._models = ModelCache()
@@ -242,6 +243,7 @@ class SchedulingCycle:
 
         What was wanted before stays wanted, and the next round tries again.
         """
+        self.tallies.rounds_failed += 1
         told = f"the policy did not plan {why}"
         self._hooks.unplanned(told)
         if told != self.unplanned:
@@ -316,6 +318,7 @@ class SchedulingCycle:
                 owner=owner,
             )
             if new:
+                self.tallies.submitted += 1
                 self._records.note(job)
                 self.ask_round()
             elif origin is None and job.life == 0:
@@ -416,6 +419,7 @@ class SchedulingCycle:
             job = self._store.find(job_id)
             if job is None or not job.active:
                 return
+            self.tallies.executors_lost += 1
             done = float(job.report.get("progress_samples", 0.0))
             losses, done_before = self._losses.get(job_id, (0, done))
             losses = 1 if done > done_before else losses + 1

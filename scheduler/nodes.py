@@ -40,6 +40,7 @@ class NodesSnapshot:
     leases: Mapping[str, str] = field(default_factory=dict)  # node id -> placement group id
     alive: frozenset[str] = frozenset()  # every living node, leased or not, draining or not
     draining: frozenset[str] = frozenset()
+    leaving: tuple[Node, ...] = ()  # the leased ones of these
     names: Mapping[str, str] = field(default_factory=dict)  # node id -> address, for people
     ready: bool = False  # Ray has answered at least once
     machines: Mapping[str, str] = field(default_factory=dict)  # living GPU node, leased or not -> its machine
@@ -157,6 +158,7 @@ class NodeView:
             leases={node.id: self._leases[node.id].id.hex() for node in leased},
             alive=frozenset(row["NodeID"] for row in rows),
             draining=frozenset(draining),
+            leaving=tuple(node for node in leased if node.id in draining),
             names={row["NodeID"]: row.get("NodeManagerAddress", "") for row in rows},
             ready=True,
             machines={node.id: node.machine_name for node in nodes},

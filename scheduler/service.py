@@ -24,6 +24,7 @@ import ray
 from ..core.cluster import Cluster
 from ..core.decisions import WaitReason
 from ..core.errors import SettingError
+from ..core.figures import Figures
 from ..core.job import JobSpec
 from ..core.output_tree import PART_BYTES, Name, Output
 from ..core.schemas import HealthView
@@ -47,6 +48,7 @@ from .cycle import SchedulingCycle
 from .degraded import StoreWatch
 from .executor_homes import home_of
 from .executors import Executors
+from .figures import collected
 from .folders import FolderHook
 from .forks import Forks, check_resumed, origin_of, would_fork
 from .housekeeping import Housekeeping
@@ -563,6 +565,24 @@ class SchedulerService:
     def health(self) -> dict[str, Any]:
         """Return `core.schemas.HealthView`."""
         return dict(self._health())
+
+    def figures(self) -> Figures:
+        """Return what is told to those who watch the service."""
+        with self._cycle.lock:
+            jobs, since = tuple(self._store.unretired.values()), self._cycle.tallies.told()
+        return collected(
+            store=self._store,
+            settings=self._settings,
+            clock=self._clock,
+            watch=self._watch,
+            health=self._loop.health(),
+            nodes=self._nodes.snapshot,
+            jobs=jobs,
+            since=since,
+            backups=self._backups,
+            ready=self.ping(),
+            round_age_s=self._cycle.round_age_s(),
+        )
 
     def _health(self) -> HealthView:
         notes = [*self._watch.notes(), *self._housekeeping.notes()]

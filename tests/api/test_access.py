@@ -28,6 +28,7 @@ JOB = "/v1/jobs/{job_id}"
 ROUTES: list[tuple[str, str, dict[str, Any], set[str]]] = [
     ("GET", "/healthz", {}, ALL),
     ("GET", "/readyz", {}, ALL),
+    ("GET", "/metrics", {}, ALL),
     ("GET", "/v1/health", {}, KNOWN),
     ("GET", "/v1/me", {}, KNOWN),
     ("GET", "/v1/settings", {}, KNOWN),
