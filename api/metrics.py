@@ -51,7 +51,7 @@ class ApiMetrics:
         )
         self._requests = Histogram(
             "coadapt_api_request_duration_seconds",
-            "Time until an answer begins.",
+            "Time to an answer.",
             ("method", "route", "status"),
             registry=self.registry,
             buckets=REQUEST_S,

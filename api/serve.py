@@ -13,6 +13,7 @@ from fastapi import FastAPI
 
 from ..core.api_settings import ApiSettings
 from ..core.errors import StateError
+from ..core.logs import LogFormat, write_logs
 from ..core.service_names import NAMESPACE, SERVICE_NAME
 from .app import make_app
 
@@ -100,7 +101,8 @@ class RayScheduler:
 class ApiActor:
     """The class of the actor that serves the API."""
 
-    def __init__(self, settings: ApiSettings, port: int) -> None:
+    def __init__(self, settings: ApiSettings, port: int, log_format: LogFormat = LogFormat.TEXT) -> None:
+        write_logs("api", log_format)
         self._server = Server(make_app(RayScheduler(), settings), settings, port)
 
     def port(self) -> int:

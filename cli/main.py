@@ -199,12 +199,18 @@ def up(
         list[str] | None,
         typer.Option(metavar="NAME", help='A variable of nodes that jobs are given, or "AWS_*"; repeatable.'),
     ] = None,
+    given: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Any setting, such as log_format=json; repeatable."),
+    ] = None,
 ) -> None:
     """Start the scheduler: on a cluster emulated on this machine, or on a Ray cluster that runs."""
     from pydantic import ValidationError
 
     from ..core.emulated_nodes import parse
+    from ..core.errors import SettingError
     from ..core.settings import Settings
+    from ..core.settings_change import parsed, typed
     from ..deploy import local_cluster
     from ..policies.catalogue import make_policy
     from . import show
@@ -232,7 +238,11 @@ def up(
         first = error.errors()[0]
         raise typer.BadParameter(by_option(f"{first['loc'][0]}: {why_refused(first)}")) from None
     try:
-        make_policy(policy, **options)
+        settings = typed(settings, parsed(given or ()))
+    except SettingError as error:
+        raise typer.BadParameter(f"--set: {error}") from None
+    try:
+        make_policy(settings.policy, **settings.policy_options)
         if emulate is not None:
             parse(emulate)
     except ValueError as error:

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 from .api_settings import ApiSettings
 from .home import default_home
 from .isolation import Isolation
+from .logs import LogFormat
 from .power_settings import PowerSettings
 from .retention_settings import RetentionSettings
 
@@ -75,6 +76,8 @@ class Settings(BaseModel):
     log_keep_gib: float = Field(default=100.0, gt=0)
     # A file with the keys of secrets, in a folder of the node that runs the service; None: one in `state_dir`.
     secret_key_file: str | None = None
+    # How scheduler, API and executors write their own logs: as text, or as one JSON object a line.
+    log_format: LogFormat = LogFormat.TEXT
     # How far jobs' processes are kept from each other and from the cluster (docs/security.md).
     isolation: Isolation = Isolation.NONE
     # Folders beside their own that jobs may write, with the isolation `namespace`.

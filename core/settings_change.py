@@ -13,7 +13,7 @@ from .refused_values import shown, why_refused
 from .settings import Settings
 
 PLACES = ("state_dir", "checkpoint_root", "store_url", "secret_key_file")
-AT_START = ("services", "power", "spare_cpus", "api")
+AT_START = ("services", "power", "spare_cpus", "api", "log_format")
 
 
 def why_fixed(name: str) -> str:
@@ -46,18 +46,24 @@ def changed(now: Settings, wanted: Mapping[str, Any]) -> Settings:
 
     Another policy has no options of the one before. Raises: SettingError, in one sentence.
     """
-    document = now.model_dump()
-    names = {key.partition(".")[0] for key in wanted}
-    for key, value in wanted.items():
-        name, *parts = key.split(".")
-        if name not in document:
-            raise SettingError(f"{name}: unknown setting; known: {', '.join(document)}")
-        if (why := why_fixed(name)) and not parts:
+    for key in wanted:
+        name = key.partition(".")[0]
+        if why := why_fixed(name):
             raise SettingError(f"{name}: cannot change while the scheduler runs: {why}")
-        _put(document, key, [name, *parts], value)
+    document, names = _with(now, wanted), {key.partition(".")[0] for key in wanted}
     if "policy" in names and "policy_options" not in names and document["policy"] != now.policy:
         document["policy_options"] = {}
     return validated(document)
+
+
+def typed(now: Settings, wanted: Mapping[str, Any]) -> Settings:
+    """Return the settings with others that are typed at a start, when each of them may change.
+
+    Raises: SettingError, in one sentence.
+    """
+    if "state_dir" in wanted:
+        raise SettingError("state_dir: the variable COADAPT_HOME names it, for all commands")
+    return validated(_with(now, wanted))
 
 
 def validated(document: Mapping[str, Any]) -> Settings:
@@ -70,6 +76,16 @@ def validated(document: Mapping[str, Any]) -> Settings:
         if first["type"] == "extra_forbidden":
             raise SettingError(f"{field}: unknown setting") from None
         raise SettingError(f"{field}: {why_refused(first)}") from None
+
+
+def _with(now: Settings, wanted: Mapping[str, Any]) -> dict[str, Any]:
+    document = now.model_dump()
+    for key, value in wanted.items():
+        name, *parts = key.split(".")
+        if name not in document:
+            raise SettingError(f"{name}: unknown setting; known: {', '.join(document)}")
+        _put(document, key, [name, *parts], value)
+    return document
 
 
 def _put(document: dict[str, Any], key: str, path: list[str], value: Any) -> None:

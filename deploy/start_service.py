@@ -79,7 +79,7 @@ def start_service(
         return ray.remote(light(kind)).options(**options).remote(*arguments)
 
     service = begin(scheduler or SchedulerService, SERVICE_NAME, 32, settings, uuid.uuid4().hex)
-    api = begin(ApiActor, API_NAME, 4, settings.api, port_of(settings.api))
+    api = begin(ApiActor, API_NAME, 4, settings.api, port_of(settings.api), settings.log_format)
 
     def ask(actor: Any, method: str, *arguments: object) -> Any:
         try:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ..core.doors import Processes
+from ..core.logs import LogFormat
 from ..core.service_names import NAMESPACE, SERVICE_NAME
 from .commands.reconciler import Rules
 from .sandbox.line import NO_LINE, Line
@@ -53,6 +54,7 @@ class CommandJob:
     life: int = 0  # how often the job began again after it had ended
     starts: int = 0  # of its program, before this executor was made
     kept: Mapping[str, Any] = field(default_factory=dict)  # by the executor before this one, when it held nothing
+    log_format: LogFormat = LogFormat.TEXT  # of the executor's own log
     service_name: str = SERVICE_NAME
     service_namespace: str = NAMESPACE
 

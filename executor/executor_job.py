@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..core.batch_plan import BatchPlan
 from ..core.job import RestartPolicy
+from ..core.logs import LogFormat
 from ..core.reports import Report
 from ..core.service_names import NAMESPACE, SERVICE_NAME
 from ..core.slot import Slot
@@ -45,6 +46,7 @@ class ExecutorJob:
     line: Line = NO_LINE  # around its processes
     life: int = 0  # how often the job began again after it had ended
     kept: Mapping[str, Any] = field(default_factory=dict)  # by the executor before this one, when it held nothing
+    log_format: LogFormat = LogFormat.TEXT  # of the executor's own log
     service_name: str = SERVICE_NAME
     service_namespace: str = NAMESPACE
 

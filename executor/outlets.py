@@ -8,6 +8,7 @@ from typing import Any
 
 import ray
 
+from ..core.logs import write_logs
 from .command_job import CommandJob
 from .executor_job import ExecutorJob
 from .files.job_log import JobLog
@@ -20,13 +21,14 @@ LEAVE_S = 10.0  # an executor that is not needed tells the rest in this time
 
 
 class Outlets:
-    """Open an executor's ways to the service and to the head's disk, and say where it stands.
+    """Open an executor's ways to the service, to the head's disk and to its own log, and say where it stands.
 
     Args:
         incarnation: names this process of the executor.
     """
 
     def __init__(self, job: ExecutorJob | CommandJob, incarnation: str) -> None:
+        write_logs("executor", job.log_format, job=job.id)
         self.service = ServiceLink(job.id, job.life, job.service_name, job.service_namespace)
         self.disk = HeadDisk(job.head_node, job.service_namespace)
         self._folder, self._sender = job.log_dir, f"{job.id}-{incarnation}"

@@ -18,6 +18,7 @@ from pathlib import Path
 from ..core.errors import JobStateError, KeyReusedError
 from ..core.events import EventKind
 from ..core.job import JobSpec, Phase
+from ..core.logs import about
 from ..core.settings import Settings
 from ..core.slot import Slot
 from ..core.wording import in_words, pool_called
@@ -158,7 +159,7 @@ class SchedulingCycle:
             with self._timed("snapshot", timings):
                 snapshot = self._snapshot(nodes, now)
             # 4. Plan: the policy decides, and nobody waits for it.
-            with self._timed("plan", timings):
+            with self._timed("plan", timings), about(round=self.rounds + 1):
                 plan = self._plan(snapshot.round)
 
         with self.lock:
@@ -247,6 +248,7 @@ class SchedulingCycle:
         told = f"the policy did not plan {why}"
         self._hooks.unplanned(told)
         if told != self.unplanned:
+            log.error("%s", told)
             self._log(None, told)
         self.unplanned = told
 
@@ -498,7 +500,8 @@ class SchedulingCycle:
     def _for_job(self, job_id: str | None) -> Iterator[None]:
         """Log what goes wrong with one job, or with all of them together; the others go on."""
         try:
-            yield
+            with about(job=job_id):
+                yield
         except (HookError, StoreError):
             raise
         except Exception as error:
@@ -508,6 +511,7 @@ class SchedulingCycle:
                 self._quarantine(job_id, error)
 
     def _failed(self, job_id: str | None, error: Exception) -> None:
+        log.error("%s", in_words(error), extra={"job": job_id})
         self._log(job_id, in_words(error))
 
     def _quarantine(self, job_id: str, error: Exception) -> None:
@@ -515,7 +519,7 @@ class SchedulingCycle:
 
         `requeue` lets it back.
         """
-        log.exception("job %s", job_id)
+        log.exception("quarantined", extra={"job": job_id})
         with self.lock:
             if (job := self._store.find(job_id)) is None or not job.active or job.quarantine:
                 self._failed(job_id, error)

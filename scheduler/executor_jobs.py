@@ -50,6 +50,7 @@ def executor_job(
         measurements=job.measurements,
         line=line_of(job.id, settings),
         kept=job.kept,
+        log_format=settings.log_format,
         service_name=SERVICE_NAME,
         service_namespace=NAMESPACE,
     )
@@ -93,6 +94,7 @@ def command_job(job: JobRecord, settings: Settings, packages: PackageStore, head
         measurements=job.measurements,
         line=line_of(job.id, settings),
         kept=job.kept,
+        log_format=settings.log_format,
         service_name=SERVICE_NAME,
         service_namespace=NAMESPACE,
     )

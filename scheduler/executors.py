@@ -161,7 +161,7 @@ class Executors:
         self._lanes.put(job.id, _Tries(command, partial(self._unreachable, job), self._first_wait_s))
 
     def _unreachable(self, job: JobRecord, error: Exception) -> None:
-        log.error("executor of job %s: %s", job.id, error)
+        log.error("its executor: %s", error, extra={"job": job.id})
         with suppress(RayError, ValueError):
             self._kill(actor_name(job), no_restart=True)
         self._lost(job.id, f"its executor could not be reached: {error}")
@@ -190,7 +190,7 @@ class Executors:
                 self._handles.pop(name, None)
                 self._lost(job.id, f"its executor died: {str(error).splitlines()[0]}")
         elif error is not None:
-            log.warning("executor of job %s: %s", job.id, error)
+            log.warning("its executor: %s", error, extra={"job": job.id})
 
     def _find(self, name: str) -> Any | None:
         if name not in self._handles:

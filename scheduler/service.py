@@ -26,6 +26,7 @@ from ..core.decisions import WaitReason
 from ..core.errors import SettingError
 from ..core.figures import Figures
 from ..core.job import JobSpec
+from ..core.logs import write_logs
 from ..core.output_tree import PART_BYTES, Name, Output
 from ..core.schemas import HealthView
 from ..core.settings import Settings
@@ -95,6 +96,7 @@ class SchedulerService:
     """
 
     def __init__(self, settings: Settings, begun: str = "") -> None:
+        write_logs("scheduler", settings.log_format)
         make_policy(settings.policy, **settings.policy_options)
         self._settings = settings
         self._watch = StoreWatch(SystemClock())

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from coadapt.core.errors import SettingError
 from coadapt.core.settings import Settings
-from coadapt.core.settings_change import changed, differing, parsed
+from coadapt.core.settings_change import changed, differing, parsed, typed
 
 
 @pytest.fixture
@@ -40,6 +40,7 @@ def test_another_policy_has_no_options_of_the_one_before(now: Settings) -> None:
         ("checkpoint_root=s3://x", "checkpoint_root: cannot change while the scheduler runs: it names a place"),
         ("store_url=postgresql://x/y", "store_url: cannot change while the scheduler runs: it names a place"),
         ("services={}", "services: cannot change while the scheduler runs: it counts from a start on"),
+        ("api.port=9000", "api: cannot change while the scheduler runs: it counts from a start on"),
         ("retention.colour=1", "retention.colour: unknown setting"),
         ("retention.event_days=-1", "retention.event_days: -1 is not a number above 0"),
         ("policy.p=1", "policy.p: policy has no parts; it is sia"),
@@ -53,6 +54,18 @@ def test_what_cannot_be_is_told_in_one_sentence(now: Settings, word: str, says: 
         changed(now, parsed([word]))
     assert str(told.value).startswith(says)
     assert "\n" not in str(told.value)
+
+
+def test_at_a_start_each_setting_may_be_typed(now: Settings) -> None:
+    found = typed(now, parsed(["api.port=9000", "checkpoint_root=s3://x", "log_format=json"]))
+    assert (found.api.port, found.api.host) == (9000, now.api.host)
+    assert differing(now, found) == ["checkpoint_root", "api", "log_format"]
+    for word, says in (
+        ("state_dir=/x", "state_dir: the variable COADAPT_HOME"),
+        ("log_format=x", "log_format: x"),
+    ):
+        with pytest.raises(SettingError, match=says):
+            typed(now, parsed([word]))
 
 
 def test_a_setting_is_given_once() -> None:
