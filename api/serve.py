@@ -104,6 +104,7 @@ class ApiActor:
     def __init__(self, settings: ApiSettings, port: int, log_format: LogFormat = LogFormat.TEXT) -> None:
         write_logs("api", log_format)
         self._server = Server(make_app(RayScheduler(), settings), settings, port)
+        log.info("listening on %s port %d", settings.host, self._server.port)
 
     def port(self) -> int:
         """Return the port that it listens on."""

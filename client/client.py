@@ -149,7 +149,7 @@ class Client:
             raise NoClusterError(
                 "the cluster that `coadapt up` recorded has no scheduler that answers; repeat that `coadapt up`"
             )
-        return cls(HttpApi(record.url, record.token(), timeout_s))
+        return cls(HttpApi(record.url, record.token(), timeout_s, record.fingerprint()))
 
     @property
     def url(self) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import ssl
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -56,6 +58,7 @@ class ClusterRecord:
     nodes: tuple[NodeProcess, ...] = field(default=())
     url: str = ""  # of the scheduler's API
     api_token_path: str = ""  # of the file with the token for it
+    tls_cert: str = ""  # of the file with its certificate; "": it speaks no TLS
 
     @classmethod
     def load(cls, state_dir: str | Path | None = None) -> ClusterRecord | None:
@@ -88,6 +91,17 @@ class ClusterRecord:
         """Whether the head runs; unknown clusters are taken to."""
         return not self.started or (bool(self.head) and self.head[0].alive() is not None)
 
+    def fingerprint(self) -> str | None:
+        """Return the SHA-256 of the API's certificate, by which its own machine knows it; None: no TLS.
+
+        A certificate names the machine as others reach it, and may be of a CA that this machine does not know.
+        """
+        try:
+            pem = Path(self.tls_cert).read_text() if self.tls_cert else ""
+            return hashlib.sha256(ssl.PEM_cert_to_DER_cert(_first_certificate(pem))).hexdigest() if pem else None
+        except (OSError, ValueError):
+            return None
+
     def token(self) -> str:
         """Return the token of the API; "" if there is none."""
         try:
@@ -103,3 +117,10 @@ class ClusterRecord:
 
 def record_path(state_dir: str | Path | None = None) -> Path:
     return Path(state_dir or default_home()) / "cluster.json"
+
+
+def _first_certificate(pem: str) -> str:
+    """Return the first certificate of a chain, which is the server's own."""
+    begin, end = "-----BEGIN CERTIFICATE-----", "-----END CERTIFICATE-----"
+    at = pem.index(begin)
+    return pem[at : pem.index(end, at) + len(end)]

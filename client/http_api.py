@@ -52,12 +52,16 @@ class HttpApi:
 
     Args:
         patience_s: for so long requests are repeated while nobody answers, as when the service starts again.
+        fingerprint: the SHA-256 of its certificate; None: one of a CA that this machine knows.
     """
 
-    def __init__(self, url: str, token: str, patience_s: float = RETRY_S) -> None:
+    def __init__(self, url: str, token: str, patience_s: float = RETRY_S, fingerprint: str | None = None) -> None:
         self.url, self._patience_s, self._answered = url, patience_s, False
         self._headers = {"Authorization": f"Bearer {token}"} if token else {}
-        self._http = urllib3.PoolManager(timeout=urllib3.Timeout(ANSWER_S), retries=False)
+        known: dict[str, Any] = (
+            {} if fingerprint is None else {"assert_fingerprint": fingerprint, "cert_reqs": "CERT_NONE"}
+        )
+        self._http = urllib3.PoolManager(timeout=urllib3.Timeout(ANSWER_S), retries=False, **known)
 
     def get(self, path: str, **parameters: Any) -> Any:
         """Return what is at a path. Parameters that are None are left out."""
@@ -165,7 +169,9 @@ def _with(path: str, parameters: Mapping[str, Any]) -> str:
 
 def _why(error: urllib3.exceptions.HTTPError) -> str:
     """Return the cause of an error without the connection that it happened on."""
-    return str(error).rpartition(": ")[2]
+    why = str(error).rpartition(": ")[2]
+    unknown = isinstance(getattr(error, "reason", error), urllib3.exceptions.SSLError) and "certificate" in why
+    return f"{why}; SSL_CERT_FILE names a file with the certificates that you trust" if unknown else why
 
 
 class _Away(StateError):

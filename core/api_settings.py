@@ -46,9 +46,6 @@ class ApiSettings(BaseModel):
     def _is_safe(self) -> ApiSettings:
         if (self.tls_cert is None) != (self.tls_key is None):
             raise ValueError("tls_cert and tls_key are given together or not at all")
-        for name in ("tls_cert", "tls_key", "metrics_token_file"):
-            if (path := getattr(self, name)) is not None and not Path(path).is_file():
-                raise ValueError(f"{name}: {path} is not a file")
         if not ip_address(self.host).is_loopback and self.tls_cert is None and not self.trusted_proxies:
             raise ValueError(
                 f"host: {self.host} is reached from other machines; give tls_cert and tls_key, or trusted_proxies"
@@ -63,6 +60,21 @@ class ApiSettings(BaseModel):
             return Path(self.metrics_token_file).read_text().strip()
         except OSError:
             return ""
+
+    def missing(self) -> str:
+        """Return which file is not there, on the machine that serves the API, in one sentence, or ""."""
+        for name in ("tls_cert", "tls_key", "metrics_token_file"):
+            if (path := getattr(self, name)) is not None and not Path(path).is_file():
+                return f"api.{name}: {path} is not a file"
+        return ""
+
+    @property
+    def reached_at(self) -> str:
+        """Return the host part of a URL by which its own machine reaches it."""
+        host = ip_address(self.host)
+        if host.is_unspecified:
+            return "127.0.0.1" if host.version == 4 else "[::1]"
+        return self.host if host.version == 4 else f"[{self.host}]"
 
     @property
     def scheme(self) -> str:

@@ -79,6 +79,8 @@ def up(
     if emulate is not None:
         _ray_command()  # before anything is said or made
     _check_isolation(settings, emulate is None, tell)
+    if why := settings.api.missing():
+        raise LocalClusterError(why)
     if address is not None:
         mode = os.environ.get("RAY_AUTH_MODE", "disabled")
         record = ClusterRecord(address, auth_mode=mode, token_path=os.environ.get("RAY_AUTH_TOKEN_PATH", ""))

@@ -111,10 +111,10 @@ def start_service(
         if time.monotonic() > deadline:
             raise NoClusterError(f"the nodes of the cluster could not be leased in {RETRY_S:.0f} s")
         time.sleep(0.05)
-    url = f"{settings.api.scheme}://{settings.api.host}:{ask(api, 'port')}"
+    url = f"{settings.api.scheme}://{settings.api.reached_at}:{ask(api, 'port')}"
     path = Path(settings.state_dir) / "api_token"
     _give_token(lambda method, *arguments: ask(service, method, *arguments), path)
-    return replace(record, url=url, api_token_path=str(path))
+    return replace(record, url=url, api_token_path=str(path), tls_cert=settings.api.tls_cert or "")
 
 
 def _give_token(ask: Callable[..., Any], path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -17,6 +18,8 @@ from .log_link import LogLink
 from .protocol.job_events import Standing
 from .service_link import ServiceLink
 
+log = logging.getLogger(__name__)
+
 LEAVE_S = 10.0  # an executor that is not needed tells the rest in this time
 
 
@@ -29,6 +32,7 @@ class Outlets:
 
     def __init__(self, job: ExecutorJob | CommandJob, incarnation: str) -> None:
         write_logs("executor", job.log_format, job=job.id)
+        log.info("begun in life %d", job.life)
         self.service = ServiceLink(job.id, job.life, job.service_name, job.service_namespace)
         self.disk = HeadDisk(job.head_node, job.service_namespace)
         self._folder, self._sender = job.log_dir, f"{job.id}-{incarnation}"

@@ -155,6 +155,7 @@ class SchedulerService:
         begin = (self._folders.clean_rest, self._forks.begin_rest, self._reattach, self._warm_up)
         self._loop = Loop(self._store, self._watch, self._clock, begin, self._step, self._cycle.idle_s, self._wake)
         self._loop.start()
+        log.info("begun with policy %s and the store %s", settings.policy, settings.store)
 
     def _open_store(self, settings: Settings) -> Store:
         """Open the store, however long it cannot be written. Raises: StoreError, when the service first starts."""

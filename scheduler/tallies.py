@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 
 from ..core.figures import QUEUE_S, ROUND_S, Histogram, Tallied, of_types
-from ..core.job import JobState
+from ..core.job import JobState, Phase
 from ..core.slot import Slot
 from .clock import Clock
 from .hooks import Change, CycleHook, RoundDone
@@ -81,7 +81,7 @@ class Tallies(CycleHook):
         self.round_s, self.queue_s = Durations(ROUND_S), Durations(QUEUE_S)
         self.held, self.training = GpuTime(clock), GpuTime(clock)
         self.rounds_failed = self.executors_lost = self.submitted = 0
-        self.ended: Counter[str] = Counter()
+        self.ended: Counter[str] = Counter({phase.value: 0 for phase in Phase if phase.is_terminal})
         self.happened: Counter[str] = Counter(dict.fromkeys(COUNTED, 0))
         for job in jobs:
             self._note_gpus(job)
