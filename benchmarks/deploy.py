@@ -3,8 +3,9 @@
 Programs of Prometheus, systemd and Slurm are asked where they are there. What is not there is told.
 The commands of KubeRay's containers start a cluster on loopback that runs a job. Its metrics are scraped by a real
 Prometheus with the files of `deploy/prometheus`. Then the head dies, and another one starts on the same state.
-The `sbatch` script runs a job under a one-node Slurm that is made for it. GPUs are emulated. Nothing here runs on
-Kubernetes, under a systemd or in a cloud.
+The `sbatch` script runs a job under a one-node Slurm that is made for it. The units run under a systemd in
+namespaces of its own, over the end of Ray and over a reboot. GPUs are emulated. Nothing here runs on Kubernetes or
+in a cloud.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from pathlib import Path
 from tests.support.manifests import KUBERAY, ROOT, SLURM, SYSTEMD, wrong_core_kinds, wrong_ray_cluster
 
 from .deploy_clusters import KubeRayHead, SlurmCluster, Stranger, watched
+from .deploy_machine import Machine, why_not
 from .harness import DATA, finish, table
 
 PROMETHEUS = ROOT / "deploy" / "prometheus"
@@ -113,6 +115,23 @@ def kuberay(checks: Checks, folder: Path) -> dict[str, float]:
     return figures
 
 
+def systemd(checks: Checks, folder: Path) -> dict[str, float]:
+    """Boot the units on a machine made for it."""
+    figures: dict[str, float] = {}
+    if why := why_not():
+        checks.missing("the units start a cluster, and return", why)
+        return figures
+    machine = Machine(folder)
+    try:
+        checks.tried("the units start a cluster that runs a job", lambda: machine.boots(figures))
+        checks.tried("they return when Ray has ended", lambda: machine.survives_the_end_of_ray(figures))
+        checks.tried("jobs train on while the scheduler's unit restarts", machine.keeps_jobs_over_a_restart)
+        checks.tried("jobs save before a reboot, and go on after it", lambda: machine.reboots(figures))
+    finally:
+        machine.switch_off()
+    return figures
+
+
 def slurm(checks: Checks, folder: Path) -> dict[str, float]:
     """Run the `sbatch` script under a Slurm of one node."""
     figures: dict[str, float] = {}
@@ -136,7 +155,7 @@ def main() -> None:
     arguments = parser.parse_args()
     checks, figures, began_s = Checks(), dict[str, float](), time.monotonic()
     files(checks)
-    for what in () if arguments.files_only else (kuberay, slurm):
+    for what in () if arguments.files_only else (kuberay, systemd, slurm):
         folder = Path(tempfile.mkdtemp(prefix="coadapt-deploy-"))
         try:
             figures |= what(checks, folder)
@@ -144,7 +163,7 @@ def main() -> None:
             shutil.rmtree(folder, ignore_errors=True)
     if arguments.files_only:
         checks.missing("clusters on this machine", "--files-only")
-    for what_else in ("on Kubernetes", "under systemd, over a reboot", "in a cloud"):
+    for what_else in ("on Kubernetes", "in a cloud"):
         checks.missing(f"the same {what_else}", "there is none on this machine")
     table("What other systems say", ["check", "holds", "told"], checks.rows)
     counts = {"held": checks.count("yes"), "failed": checks.count("NO"), "not_run": checks.count("not run")}

@@ -119,9 +119,7 @@ class Machine(Commands):
         for one in gcs:
             if self._is_inside(one):
                 one.kill()
-        until(
-            lambda: self.said("systemctl", "show", "-P", "InvocationID", "coadapt") != before, "the unit restarts"
-        )
+        until(lambda: self._invocation() != before, "the unit of the scheduler restarts")
         until(lambda: self.jobs().get(job_id) == "running", f"{job_id} runs again")
         figures["ray_back_s"] = time.monotonic() - began_s
         return f"{job_id} runs again"
@@ -156,7 +154,7 @@ class Machine(Commands):
     def reboots(self, figures: dict[str, float]) -> str:
         """Stop all units as a reboot does, switch it off, and on again; the job has saved, and goes on."""
         self.said("systemctl", "start", "--job-mode=replace-irreversibly", "shutdown.target")
-        until(lambda: "inactive inactive" in self._states(), "all units have stopped", 200)
+        until(lambda: self._states() == {"inactive"}, "all units have stopped", 200)
         if not self.saved.exists():
             raise Stranger("the job was not told to save")
         self.switch_off()
@@ -166,9 +164,9 @@ class Machine(Commands):
         figures["reboot_s"] = time.monotonic() - began_s
         return f"{' and '.join(sorted(self.jobs()))} succeeded"
 
-    def _states(self) -> str:
-        shown = self.said("systemctl", "show", "-P", "ActiveState", "coadapt-head", "coadapt")
-        return " ".join(shown.split())
+    def _states(self) -> set[str]:
+        units = ("coadapt-head", "coadapt", "coadapt-node")
+        return set(self.said("systemctl", "show", "-P", "ActiveState", *units).split())
 
     def switch_off(self) -> None:
         """End its first process, with which the kernel ends all others."""
