@@ -23,8 +23,8 @@ from pathlib import Path
 
 from tests.support.manifests import KUBERAY, ROOT, SLURM, SYSTEMD, wrong_core_kinds, wrong_ray_cluster
 
-from .deploy_clusters import KubeRayHead, SlurmCluster, Stranger, watched
-from .deploy_machine import Machine, why_not
+from .deploying.clusters import KubeRayHead, SlurmCluster, Stranger, watched
+from .deploying.machine import Machine, why_not
 from .harness import DATA, finish, table
 
 PROMETHEUS = ROOT / "deploy" / "prometheus"

@@ -490,6 +490,20 @@ BENCHMARKS = (
         ),
     ),
     Benchmark(
+        "deploy",
+        "What Prometheus, systemd, KubeRay's definitions and Slurm say of deploy/, and clusters that it starts.",
+        (
+            Figure("failed", "checks that did not hold", "= 0"),
+            Figure("held", "checks that held", ">= 12"),
+            Figure("not_run", "checks that this machine cannot make"),
+            Figure("kuberay_up_s", "from the commands of KubeRay's containers until the scheduler answered, s"),
+            Figure("kuberay_back_s", "from another head on the same volume until it knew the jobs, s"),
+            Figure("boot_up_s", "from the first process of systemd until the scheduler answered, s"),
+            Figure("ray_back_s", "from the end of Ray's control plane until the job ran again, s"),
+            Figure("slurm_up_s", "from sbatch until the scheduler answered, s"),
+        ),
+    ),
+    Benchmark(
         "bad_input",
         "Malformed job files, scripts and clusters, each answered with its one line.",
         (

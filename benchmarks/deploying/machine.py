@@ -18,7 +18,7 @@ import psutil
 
 from tests.support.manifests import SYSTEMD
 
-from .deploy_clusters import SMALL, Commands, Stranger, until
+from .clusters import SMALL, Commands, Stranger, until
 
 SYSTEMD_PROGRAM = Path("/lib/systemd/systemd")
 TARGETS = ("sysinit", "basic", "shutdown", "network-online", "multi-user", "local-fs", "umount")
@@ -106,7 +106,7 @@ class Machine(Commands):
 
     def _units(self) -> str:
         with suppress(Stranger):
-            return " ".join(self.said("systemctl", "is-active", "coadapt-head", "coadapt", "coadapt-node").split())
+            return f"units: {', '.join(self._states())}"
         return "systemd does not answer"
 
     def survives_the_end_of_ray(self, figures: dict[str, float]) -> str:

@@ -100,7 +100,8 @@ class Commands:
         )
         if done.returncode:
             lines = (done.stderr or done.stdout).strip().splitlines() or ["no word"]
-            raise Stranger(f"{command[0]} {command[1]}: {lines[-1][:160]}")
+            shown = command[command.index("--") + 1 :] if "--" in command else command
+            raise Stranger(f"{' '.join(shown[:2])}: {lines[-1][:160]}")
         return done.stdout.strip()
 
     def jobs(self) -> dict[str, str]:
