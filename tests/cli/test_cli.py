@@ -160,6 +160,7 @@ def test_every_option_that_takes_a_number_repeats_what_is_none(
         (["up", "--emulate", "2x h100:4"], "--emulate: GPU type 'h100' is unknown"),
         (["up", "--emulate", "1x t4:1", "--policy", "siaa"], "--policy: 'siaa' is unknown"),
         (["simulate", "--policy", "siaa"], "--policy: 'siaa' is unknown"),
+        (["up", "--emulate", "1x t4:1", "--set", "colour=red"], "--set: colour: unknown setting; known: policy,"),
         (["up", "--isolation", "odd"], "--isolation: 'odd' is not one of 'none', 'user', 'namespace'\n"),
         (["user", "add", "bob", "--role", "odd"], "--role: 'odd' is not one of 'viewer', 'user', 'operator'\n"),
         (["up", "--emulate", "1x t4:1", "--policy-option", "q=1"], "--policy-option: policy sia: option 'q' is"),
