@@ -6,6 +6,7 @@ over those of this machine. It is switched off by ending its first process, with
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -93,7 +94,18 @@ class Machine(Commands):
         began_s = time.monotonic()
         self._switch_on()
         figures["boot_up_s"] = time.monotonic() - began_s
-        return f"{self.job_succeeds()} succeeded"
+        job_id = self.job_succeeds()
+        if (found := self._logs(job_id)) != {"scheduler", "api", "executor"}:
+            raise Stranger(f"logs in JSON are those of {', '.join(sorted(found)) or 'nobody'}")
+        return f"{job_id} succeeded, and all logs are JSON"
+
+    def _logs(self, job_id: str) -> set[str]:
+        """Return who has logged a JSON object a line, with its job if it is an executor."""
+        rows = []
+        for path in self.folder.glob("[hn]/session_*/logs/worker-*.err"):
+            lines = path.read_text(errors="replace").splitlines()
+            rows += [json.loads(line) for line in lines if line.startswith('{"time"')]
+        return {row["component"] for row in rows if row["component"] != "executor" or row["job"] == job_id}
 
     def _switch_on(self) -> None:
         outer = self.start(["unshare", *NAMESPACES, "--fork", "--kill-child", "bash", "boot.sh"], "boot.log")
