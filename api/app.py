@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 import re
-import uuid
 import time
+import uuid
 from collections.abc import Awaitable, Callable
 
 from fastapi import Depends, FastAPI, Request
