@@ -8,7 +8,7 @@ from typing import Any
 from fastapi import FastAPI
 from pydantic import BaseModel
 
-from . import care_routes, identity_routes, job_routes, output_routes
+from . import care_routes, identity_routes, job_routes, node_routes, output_routes
 from .access import RULES
 
 # Bodies are read in bounded memory (`bodies.py`), which the framework does not see.
@@ -20,6 +20,9 @@ BODIES: Mapping[tuple[str, str], type[BaseModel]] = {
     ("POST", "/v1/jobs/{job_id}/fork"): job_routes.Fork,
     ("POST", "/v1/jobs/{job_id}/outputs/contents"): output_routes.Names,
     ("POST", "/v1/jobs/{job_id}/outputs/part"): output_routes.Part,
+    ("POST", "/v1/nodes/{node}/cordon"): node_routes.Cordon,
+    ("POST", "/v1/nodes/{node}/drain"): node_routes.Drain,
+    ("POST", "/v1/windows"): node_routes.NewWindow,
     ("PUT", "/v1/users/{user}"): identity_routes.UserBody,
     ("POST", "/v1/tokens"): identity_routes.TokenBody,
 }

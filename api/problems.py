@@ -12,6 +12,7 @@ from ..core.errors import (
     IdentityError,
     JobStateError,
     KeyReusedError,
+    NodeOrderError,
     OutputError,
     PackageError,
     PowerError,
@@ -96,6 +97,7 @@ def _shown(value: object) -> object:
 _STATUSES: tuple[tuple[type[Exception], int], ...] = (
     (JobStateError, 409),
     (PowerError, 409),
+    (NodeOrderError, 422),
     (KeyReusedError, 422),
     (IdentityError, 422),
     (PackageError, 422),

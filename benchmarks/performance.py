@@ -504,6 +504,19 @@ BENCHMARKS = (
         ),
     ),
     Benchmark(
+        "drain",
+        "Spot notices to nodes of a training job, by a metadata server on loopback, 20 of 30 s and 20 of 120 s.",
+        (
+            Figure("steps_lost_max", "steps done again after a notice that a checkpoint fits", "<= 1"),
+            Figure("left_30_max_s", "from a notice of 30 s until the job has left, at most, s"),
+            Figure("left_120_max_s", "the same of 120 s"),
+            Figure("pause_median_s", "without a step, median, s"),
+            Figure("unfit_told", "a checkpoint that does not fit its notice is told", "= 1"),
+            Figure("unfit_steps_lost", "steps done again after that"),
+        ),
+        timeout_s=1500.0,
+    ),
+    Benchmark(
         "bad_input",
         "Malformed job files, scripts and clusters, each answered with its one line.",
         (

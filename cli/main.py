@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ..core.cloud import Cloud
 from ..core.isolation import Isolation
 from ..core.refused_values import why_refused
 from . import access
@@ -22,6 +23,7 @@ from . import audit as audit_verb
 from . import down as down_verb
 from . import events as events_verb
 from . import metrics as metric_verbs
+from . import node_orders as node_order_verbs
 from . import rounds as rounds_verb
 from . import secret as secret_verbs
 from . import settings as settings_verbs
@@ -42,7 +44,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-node_app = typer.Typer(help="Show machines, and power them off and on.", rich_markup_mode=None)
+node_app = typer.Typer(help="Show machines, drain them, and power them off and on.", rich_markup_mode=None)
 app.add_typer(node_app, name="node")
 access.register(app)
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead.")]
@@ -182,6 +184,9 @@ def up(
     power: Annotated[
         Path | None, typer.Option(metavar="FILE.yaml", help="How machines are powered off and on.")
     ] = None,
+    cloud: Annotated[
+        Cloud, typer.Option(help="Whose spot notices nodes listen for; auto: each finds out which cloud it is in.")
+    ] = Cloud.NONE,
     store: Annotated[
         str | None, typer.Option(metavar="URL", help="A PostgreSQL database for jobs; else a SQLite file.")
     ] = None,
@@ -223,6 +228,7 @@ def up(
     chosen: dict[str, Any] = {"policy": policy, "policy_options": options}
     chosen |= {"round_interval_s": round_interval, "time_scale": time_scale}
     chosen |= {"isolation": isolation, "isolation_paths": isolation_path or [], "pass_env": pass_env or []}
+    chosen |= {"cloud": cloud} if cloud is not Cloud.NONE else {}
     chosen |= {"checkpoint_root": checkpoints} if checkpoints is not None else {}
     chosen |= {"store_url": store} if store is not None else {}
     chosen |= {"secret_key_file": str(Path(secret_keys).absolute())} if secret_keys is not None else {}
@@ -1105,6 +1111,7 @@ secret_verbs.register(app, lambda: _connect(), _print)
 events_verb.register(app, lambda: _connect(), _resolve, _print)
 top_verb.register(app, lambda: _connect())
 rounds_verb.register(app, lambda: _connect(), _print)
+node_order_verbs.register(node_app, lambda: _connect(), _print)
 
 if __name__ == "__main__":
     main()

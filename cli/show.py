@@ -220,7 +220,7 @@ def cluster_table(cluster: ClusterView) -> RenderableType:
             *([Text(printable(node["machine"]))] if named else []),
             *pool,
             Text(node["gpu_type"] + label),
-            f"{node['free_gpus']}/{node['gpus']}",
+            "closed" if node.get("closed") else f"{node['free_gpus']}/{node['gpus']}",
             _free(node["free_cpus"], node["cpus"]),
             _free(node["free_memory_gib"], node["memory_gib"]),
             Text(tenants(node) or "-"),
@@ -273,12 +273,18 @@ def machines_table(machines: Sequence[MachineRow], now: float) -> Table:
             *([Text(row["pool"] or "-")] if pools else []),
             Text(row["gpu_type"] + label),
             str(row["gpus"]),
-            Text(row["state"] + (" (kept)" if row["keep"] else ""), MACHINE_STYLES.get(row["state"], "")),
+            Text(_state(row), MACHINE_STYLES.get("leaving" if row.get("closed") else row["state"], "")),
             "-" if since is None else duration(max(now - since, 0.0)),
             "-" if until is None else time.strftime("%H:%M", time.localtime(until)),
-            Text(printable(row["reason"] or "-")),
+            Text(printable("; ".join(filter(None, (row.get("closed"), row["reason"]))) or "-")),
         )
     return table
+
+
+def _state(row: MachineRow) -> str:
+    """Return the state of a machine, and whether it takes new work."""
+    closed = ("draining" if row["leaves"] else "cordoned") if row.get("closed") else ""
+    return ", ".join(filter(None, (row["state"], closed))) + (" (kept)" if row["keep"] else "")
 
 
 def _phases(phases: Mapping[str, PhaseRow]) -> str:
@@ -332,6 +338,9 @@ def details(job: JobDetails) -> RenderableType:
     if job["profiles"]:
         parts.append(Text("\nGPU types", "bold"))
         parts += [Text(f"{gpu_type}: {state}") for gpu_type, state in sorted(job["profiles"].items())]
+    if job.get("closed"):
+        parts.append(Text("\nnodes that take no new work", "bold"))
+        parts += [Text(printable(sentence)) for sentence in job["closed"]]
     if job.get("habits"):
         parts.append(Text("\nwhat its script does", "bold"))
         parts += [Text(habit) for habit in job["habits"]]

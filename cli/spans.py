@@ -8,6 +8,11 @@ _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _SPAN = re.compile(r"(\d+(?:\.\d+)?)([smhd])")
 
 
+def is_span(text: str) -> bool:
+    """Return whether a text is a span of time."""
+    return _SPAN.fullmatch(text.strip()) is not None
+
+
 def span_s(option: str, text: str) -> float:
     """Return a span in seconds. Raises: typer.BadParameter, which names the option."""
     import typer

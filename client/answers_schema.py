@@ -17,12 +17,14 @@ from ..core.schemas import (
     JobRow,
     MachineRow,
     MetricsView,
+    OrderView,
     PrunedRow,
     RoundRow,
     SecretRow,
     SettingRow,
     SubmitView,
     TimelineRow,
+    WindowRow,
 )
 
 SCHEMA_PATH = Path(__file__).with_name("answers_schema.json")
@@ -31,6 +33,8 @@ ANSWERS: dict[str, Any] = {
     "describe": JobDetails,
     "cluster": ClusterView,
     "node list": list[MachineRow],
+    "node window list": list[WindowRow],
+    "node drain": list[OrderView],  # of `Client.drain`, `cordon` and `uncordon`: one of them
     "explain": ExplainView,
     "timeline": list[TimelineRow],
     "metrics": MetricsView,

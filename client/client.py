@@ -44,12 +44,14 @@ if TYPE_CHECKING:
         MachineRow,
         MetricsView,
         NodeRow,
+        OrderView,
         PrunedRow,
         RoundRow,
         SecretRow,
         SettingRow,
         SubmitView,
         TimelineRow,
+        WindowRow,
     )
     from ..core.settings import Settings
     from .fetch import Fetched
@@ -610,6 +612,48 @@ class Client:
         """
         return bool(self._api.post(f"/v1/machines/{quote(machine, safe='')}/{verb}")["changed"])
 
+    def cordon(self, node: str, why: str = "") -> OrderView:
+        """Give a node no new work; what runs there stays. Raises: UnknownJobError for an unknown node."""
+        return cast("OrderView", self._api.post(_node_path(node, "cordon"), {"why": why}))
+
+    def drain(self, node: str, deadline_s: float | None = None, why: str = "") -> OrderView:
+        """Have a node left by what runs there.
+
+        Args:
+            deadline_s: by when, in seconds from now. Jobs save at once, and move or leave in time.
+
+        Raises: UnknownJobError for an unknown node; RequestError for a deadline that has passed.
+        """
+        return cast("OrderView", self._api.post(_node_path(node, "drain"), {"deadline_s": deadline_s, "why": why}))
+
+    def uncordon(self, node: str) -> OrderView:
+        """Take back `cordon` and `drain`. Raises: UnknownJobError; RequestError where others close it."""
+        return cast("OrderView", self._api.post(_node_path(node, "uncordon")))
+
+    def windows(self) -> Sequence[WindowRow]:
+        """Return all maintenance windows, the next one first."""
+        return cast("list[WindowRow]", self._api.get("/v1/windows"))
+
+    def add_window(
+        self,
+        begins_s: float,
+        ends_s: float,
+        nodes: Sequence[str] = (),
+        gpu_type: str = "",
+        lead_s: float | None = None,
+        why: str = "",
+    ) -> WindowRow:
+        """Keep nodes, or all of a GPU type, free from one moment to another, in seconds since 1970.
+
+        Raises: UnknownJobError for an unknown node; RequestError for a window that cannot be.
+        """
+        told = {"begins_s": begins_s, "ends_s": ends_s, "nodes": [*nodes], "gpu_type": gpu_type, "why": why}
+        return cast("WindowRow", self._api.post("/v1/windows", {**told, "lead_s": lead_s}))
+
+    def remove_window(self, window: str) -> WindowRow:
+        """Forget a maintenance window. Raises: UnknownJobError where there is none."""
+        return cast("WindowRow", self._api.delete(f"/v1/windows/{quote(window, safe='')}"))
+
     def explain(self, job_id: str) -> dict[str, Any]:
         """Return why the job has what it has: `lines` for people, the other fields for programs."""
         return cast("dict[str, Any]", self._api.get(f"{_path(job_id)}/explain"))
@@ -691,6 +735,10 @@ class Client:
 
 def _path(job_id: str) -> str:
     return f"/v1/jobs/{quote(job_id, safe='')}"
+
+
+def _node_path(node: str, verb: str) -> str:
+    return f"/v1/nodes/{quote(node, safe='')}/{verb}"
 
 
 def _told(sent: dict[str, str]) -> dict[str, Any]:

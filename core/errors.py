@@ -43,3 +43,7 @@ class SecretError(ValueError):
 
 class SettingError(ValueError):
     """A setting cannot be changed so, or not while the scheduler runs; one sentence for a person."""
+
+
+class NodeOrderError(ValueError):
+    """A node cannot be drained, cordoned or opened as asked; one sentence for a person."""

@@ -147,6 +147,7 @@ class JobDetails(JobRow):
     folder: str | None  # its working directory on each machine it runs on; None: it has ended
     outputs: str  # path or URL of what its script wrote to `coadapt.output_dir()`
     foretold: str | None  # how long it takes with GPUs, by jobs like it, as foretold when it was submitted
+    closed: list[str]  # of its nodes that take no new work, a sentence each
     habits: list[str]  # what its script was seen to do that decides how it may be scaled, a sentence each
     refused_statuses: RefusedStatuses | None  # of a command; None: each was taken
     target: NotRequired[TargetView]  # of a job that has one
@@ -203,6 +204,9 @@ class NodeRow(TypedDict):
     memory_gib: float
     free_memory_gib: float | None  # None: the node states none
     emulated: bool
+    closed: str  # why it takes no new work, a clause; "": it takes some
+    leaves: bool  # whether what runs there has to leave
+    deadline_s: float | None  # by when
     jobs: dict[str, int]  # job id -> GPUs held here
     devices: list[DeviceRow]
 
@@ -217,12 +221,35 @@ class MachineRow(TypedDict):
     until_s: float | None  # until when nobody is likely to need it, as foreseen when it fell asleep
     keep: bool  # `coadapt node keep`: it is never powered off
     reason: str  # why it is in this state, a sentence; empty: nothing was done to it
+    closed: str  # why its node takes no new work, a clause; "": it takes some
+    leaves: bool  # whether what runs there has to leave
+    deadline_s: float | None  # by when
     gpu_type: str
     pool: str  # "": it belongs to none
     gpus: int
     cpus: float
     memory_gib: float
     emulated: bool
+
+
+class WindowRow(TypedDict):
+    """One maintenance window of `Client.windows()`; its moments are by the wall clock."""
+
+    id: str
+    nodes: list[str]  # machines by name
+    gpu_type: str  # "": none; else all nodes of this type
+    begins_s: float
+    ends_s: float
+    lead_s: float  # before its begin, in which jobs leave the nodes
+    who: str  # who has set it; "": not told
+    why: str
+
+
+class OrderView(TypedDict):
+    """What an order for a node has done."""
+
+    changed: bool
+    told: str  # one sentence for a person
 
 
 class PhaseRow(TypedDict):

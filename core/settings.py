@@ -9,6 +9,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from .api_settings import ApiSettings
+from .cloud import Cloud
 from .home import default_home
 from .isolation import Isolation
 from .logs import LogFormat
@@ -69,6 +70,11 @@ class Settings(BaseModel):
     services: dict[str, dict[str, Any]] = {}
     # How machines are powered off and on; None: they never are.
     power: PowerSettings | None = None
+    # Which cloud's metadata service each node asks whether it is taken away. `{machine}` in the URL, which tests
+    # set, stands for the node's machine.
+    cloud: Cloud = Cloud.NONE
+    metadata_url: str = Field(default="", pattern=r"^(https?://[^\s]+)?$")
+    metadata_every_s: float = Field(default=2.0, ge=0.1, le=60)
     # Where the HTTP API listens.
     api: ApiSettings = ApiSettings()
     # Logs of ended jobs are removed after so many days, and the oldest before while all take more than so much.

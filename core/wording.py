@@ -16,3 +16,16 @@ def pool_called(pool: str) -> str:
 def in_words(error: Exception) -> str:
     """Return a ValueError's own sentence, and of any other error its kind, too."""
     return str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
+
+
+def span(seconds: float) -> str:
+    """Return a span of time as "0.4 s", "30 s", "10 min" or "2.5 h"."""
+    if 0 < seconds < 0.05:
+        return "under 0.1 s"
+    if seconds < 10:
+        return f"{max(seconds, 0.0):.1f}".removesuffix(".0") + " s"
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    if seconds < 7200:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f}".removesuffix(".0") + " h"

@@ -51,9 +51,11 @@ def connected_ray(record: ClusterRecord) -> ModuleType:
             "" if os.environ.get("RAY_AUTH_MODE") == "token" else "; if it takes a token, set RAY_AUTH_MODE=token"
         )
         raise NoClusterError(f"no Ray cluster answers at {record.address}: {reason}{hint}") from None
-    # Ray prints pages to every driver's terminal when any worker of the cluster dies. It has no public switch
-    # for that. A job's events say the same in a line.
-    ray._private.worker._worker_logs_enabled = False
+    from ..scheduler.ray_private import without_worker_logs
+
+    # Ray prints pages to every driver's terminal when any worker of the cluster dies. A job's events say the same
+    # in a line.
+    without_worker_logs()
     return ray
 
 

@@ -36,14 +36,15 @@ from .processes import rendezvous_store as store
 from .processes.helper_client import answer
 from .processes.template_wire import Owner
 from .processes.training_process import Launch
-from .protocol.job_events import AtRest, JobFailed, JobFinished, ProfileFinished, Released, Reported
-from .protocol.messages import Crashed, Event, Finished, Ready
+from .protocol.job_events import AtRest, Checkpointed, JobFailed, JobFinished, ProfileFinished, Released, Reported
+from .protocol.messages import Crashed, Event, Finished, Ready, Saved
 from .protocol.metric_limits import bounded, places
 from .protocol.ranks import Rendezvous
 from .protocol.worker_events import Exited, Gone, Output, Sampled, WorkerEvent
 from .reconciler import Reconciler
 from .reconciling.effects import Effect, KeepProfile, KillWorker, Send, StartWorker, Tell
 from .reconciling.failures import FailureBudget
+from .reconciling.states import Stopping
 from .reconciling.timeouts import Timeouts
 from .sandbox.secrets import Given, GivenSecrets
 from .usage.account import UsageAccount
@@ -54,6 +55,8 @@ from .worker_environment import worker_environment
 __all__ = ["AdaptiveExecutor", "ExecutorJob", "ExecutorStatus"]
 
 log = logging.getLogger(__name__)
+
+SAVED_TOLD_S = 30.0  # checkpoints that nobody asked for are told no more often
 
 
 def patient(hang_timeout_s: float) -> Timeouts:
@@ -89,6 +92,7 @@ class AdaptiveExecutor:
         self._service, self._log = outlets.service, outlets.log
         self._usage = UsageAccount(incarnation, self._service.put, time.monotonic())
         self._sources: dict[str, str] = {}
+        self._save_asked, self._saved_told_s = False, -SAVED_TOLD_S
         self._self = ray.get_runtime_context().current_actor
         self._store, listener = _listen()
         self._owner = owner = Owner(ray.get_runtime_context().gcs_address, os.getppid())
@@ -149,7 +153,12 @@ class AdaptiveExecutor:
 
     def save(self) -> None:
         """Write a checkpoint at the next step boundary and go on."""
-        self._inbox.put(self._machine.save)
+
+        def act(now: float) -> list[Effect]:
+            self._save_asked = True
+            return self._machine.save(now)
+
+        self._inbox.put(act)
 
     def cancel(self) -> None:
         """End everything at once, without a checkpoint."""
@@ -220,6 +229,8 @@ class AdaptiveExecutor:
                 self._measurements = self._measurements.with_info(event.info)
             case Report():
                 effects += self._on_report(event, now)
+            case Saved():
+                self._on_saved(event, now)
             case Finished():
                 event = replace(event, metrics=bounded({}, event.metrics, self._target)[0])
             case Crashed(out_of_memory=True):
@@ -230,6 +241,13 @@ class AdaptiveExecutor:
                 self._log.end(worker)
                 self._actors.forget(worker)
         return effects + self._machine.event(worker, event, now)
+
+    def _on_saved(self, event: Saved, now: float) -> None:
+        """Tell of a checkpoint: of one that was asked for at once, and of others now and then."""
+        asked = self._save_asked or isinstance(self._machine.state, Stopping)
+        if asked or now - self._saved_told_s >= SAVED_TOLD_S:
+            self._save_asked, self._saved_told_s = False, now
+            self._service.put(Checkpointed(event.steps, event.took_s))
 
     def _on_out_of_memory(self, worker: str) -> None:
         """Note the batch at which training ran out of memory, so that the job does not start with it again."""

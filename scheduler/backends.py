@@ -34,6 +34,9 @@ class ExecutorBackend(Protocol):
     def end_profile(self, job: JobRecord, slot: Slot, sequence: int) -> None:
         """Give up a profile run."""
 
+    def save(self, job: JobRecord) -> None:
+        """Have the job write a checkpoint and go on; it must be trained by an `AdaptiveExecutor`."""
+
     def cancel(self, job: JobRecord) -> None:
         """End everything of a job at once."""
 

@@ -35,4 +35,9 @@ class EndAll:
     """End all that runs of the job at once."""
 
 
-Command = EndAll | EndProfile | RestartExecutor | RetireExecutor | LeaveGpus
+@dataclass(frozen=True)
+class SaveNow:
+    """Have the group that trains write a checkpoint and go on."""
+
+
+Command = EndAll | EndProfile | RestartExecutor | RetireExecutor | LeaveGpus | SaveNow

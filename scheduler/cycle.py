@@ -29,6 +29,7 @@ from ..policies.contract.round import Plan, Planner, Round
 from .backends import ExecutorBackend, NodeSource
 from .clock import Clock
 from .degraded import StoreWatch
+from .drain import stays
 from .expectations import NO_LENGTHS
 from .foresight import Foresight
 from .garbage import not_collected
@@ -213,8 +214,9 @@ class SchedulingCycle:
         self._records.round_asked = False
         self._times.begin()
         taking_part = [job for job in self._store.unretired.values() if _takes_part(job, nodes)]
-        jobs = [job for job in taking_part if not job.quarantine]
-        set_aside = [job for job in taking_part if job.quarantine]
+        kept = {job.id for job in taking_part if job.quarantine or stays(job, nodes)}
+        jobs = [job for job in taking_part if job.id not in kept]
+        set_aside = [job for job in taking_part if job.id in kept]
         trained = [job for job in jobs if job.phase in TRAINED_IN]
         models = self._models.models(trained, nodes.cluster.gpu_types, self._quarantine)
         lengths = self.learning.model
@@ -534,7 +536,7 @@ class SchedulingCycle:
 
 def _takes_part(job: JobRecord, nodes: NodesSnapshot) -> bool:
     held_back = job.paused or job.cancelled_s is not None
-    return job.active and not held_back and not leaves_node(job, nodes.draining)
+    return job.active and not held_back and not leaves_node(job, nodes.left_by_executors)
 
 
 def _with_line(error: Exception) -> str:

@@ -104,6 +104,9 @@ class Executors:
     def end_profile(self, job: JobRecord, slot: Slot, sequence: int) -> None:
         self._put(job, lambda: self._call(job, "end_profile", slot, sequence, make=False))
 
+    def save(self, job: JobRecord) -> None:
+        self._put(job, lambda: self._call(job, "save", make=False))
+
     def cancel(self, job: JobRecord) -> None:
         self._put(job, lambda: self._call(job, "cancel", make=False))
 

@@ -93,7 +93,7 @@ def _gpus(nodes: NodesSnapshot, jobs: Iterable[JobRecord]) -> dict[str, dict[str
         held = min(len(taken.get(node.id, ())), node.gpus)
         found["held"][node.gpu_type] += held
         found["free"][node.gpu_type] += node.gpus - held
-    for node in nodes.leaving:
+    for node in nodes.closed_nodes:
         found["draining"][node.gpu_type] += node.gpus
     for one in nodes.asleep:
         found["asleep"][one.node.gpu_type] += one.node.gpus

@@ -15,6 +15,7 @@ from typing import Any
 import ray
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
+from ..core.cluster import Node
 from ..executor.files.output_keeper import clean
 from ..executor.files.site import Site
 from ..executor.files.workplace import local_path
@@ -26,7 +27,11 @@ from .nodes import NodesSnapshot
 
 def machines_of(snapshot: NodesSnapshot) -> dict[str, str]:
     """Return one node of every machine that has leased nodes, by the machine's address."""
-    return {snapshot.names.get(node.id, node.id): node.id for node in reversed(snapshot.cluster.nodes)}
+    return {snapshot.names.get(node.id, node.id): node.id for node in reversed(_leased(snapshot))}
+
+
+def _leased(snapshot: NodesSnapshot) -> tuple[Node, ...]:
+    return (*snapshot.cluster.nodes, *snapshot.closed_nodes)
 
 
 class Machines:
@@ -54,7 +59,7 @@ class Machines:
         for address, jobs in back.items():
             for site, tell in jobs:
                 self._do(address, self._nodes[address], clean, site, done=tell)
-        emulated = {node.id: node.emulated for node in snapshot.cluster.nodes}
+        emulated = {node.id: node.emulated for node in _leased(snapshot)}
         there = {(address, emulated[node]): node for address, node in self._nodes.items()}
         for (address, paced), node in there.items():
             if (address, paced) not in self._ready:

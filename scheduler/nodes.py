@@ -19,6 +19,8 @@ from ray.util.placement_group import PlacementGroup
 
 from ..core.cluster import Cluster, Node
 from ..core.sleeping import SleepingNode
+from . import ray_private
+from .closures import Closed
 
 log = logging.getLogger(__name__)
 
@@ -34,23 +36,31 @@ FIRST_LOOK_S, LOOK_S = 5.0, 0.2
 
 @dataclass(frozen=True)
 class NodesSnapshot:
-    """The leased nodes that jobs may use, and what else is known of the cluster."""
+    """The leased nodes that take new work, and what else is known of the cluster."""
 
     cluster: Cluster = field(default_factory=lambda: Cluster(()))
     leases: Mapping[str, str] = field(default_factory=dict)  # node id -> placement group id
     alive: frozenset[str] = frozenset()  # every living node, leased or not, draining or not
-    draining: frozenset[str] = frozenset()
-    leaving: tuple[Node, ...] = ()  # the leased ones of these
+    draining: frozenset[str] = frozenset()  # nodes that what runs there has to leave
+    closed: Mapping[str, Closed] = field(default_factory=dict)  # node id -> why it takes no new work
+    closed_nodes: tuple[Node, ...] = ()  # leased nodes that are here and take no new work
+    closed_machines: frozenset[str] = frozenset()  # machines that an operator keeps closed, here or not
+    drained_by_ray: Mapping[str, float | None] = field(default_factory=dict)  # until when, by the wall clock
     names: Mapping[str, str] = field(default_factory=dict)  # node id -> address, for people
     ready: bool = False  # Ray has answered at least once
     machines: Mapping[str, str] = field(default_factory=dict)  # living GPU node, leased or not -> its machine
     homes: frozenset[str] = frozenset()  # GPU nodes on the machines of the head and of the service
     asleep: tuple[SleepingNode, ...] = ()  # powered off, about to be, or on their way back
 
+    @property
+    def left_by_executors(self) -> frozenset[str]:
+        """The nodes on which no executor may stay; where the service itself is, there is no other place."""
+        return self.draining - self.homes
+
     def differ_from(self, before: NodesSnapshot) -> bool:
-        """Return whether nodes have come, gone, fallen asleep or begun to wake since."""
-        now = self.cluster, self.alive, self.ready, self.asleep
-        return now != (before.cluster, before.alive, before.ready, before.asleep)
+        """Return whether nodes have come, gone, been closed or opened, fallen asleep or begun to wake since."""
+        now = self.cluster, self.alive, self.ready, self.asleep, self.closed
+        return now != (before.cluster, before.alive, before.ready, before.asleep, before.closed)
 
 
 def node_of(row: Mapping[str, Any]) -> Node | None:
@@ -95,6 +105,8 @@ def lease_name(node_id: str) -> str:
 
 class NodeView:
     """Keeps `snapshot` and the leases up to date, and calls `changed` when nodes come, go or drain.
+
+    Its snapshots have all leased nodes. `ClosingNodes` leaves those out that take no new work.
 
     Args:
         spare_cpus: CPUs of each node that stay outside the lease (never more than half of them).
@@ -142,7 +154,7 @@ class NodeView:
     def refresh(self) -> None:
         """Look once: lease new nodes, drop the leases of dead ones, publish the snapshot."""
         rows = [row for row in ray.nodes() if row.get("Alive")]
-        draining = _draining()
+        draining = _drained_by_ray()
         nodes = [node for row in rows if (node := node_of(row)) is not None]
         unleased = self._unleased()
         to_lease = [node for node in nodes if node.machine_name not in unleased]
@@ -151,20 +163,20 @@ class NodeView:
             remove_placement_group(self._leases.pop(gone))
             self._standing.discard(gone)
         before = self.snapshot
-        found = Cluster(tuple(node for node in leased if node.id not in draining))
+        found = Cluster(tuple(leased))
         self.snapshot = NodesSnapshot(
             # The object stays the same while the nodes do, as policies cache by its identity.
             cluster=before.cluster if found == before.cluster else found,
             leases={node.id: self._leases[node.id].id.hex() for node in leased},
             alive=frozenset(row["NodeID"] for row in rows),
-            draining=frozenset(draining),
-            leaving=tuple(node for node in leased if node.id in draining),
+            drained_by_ray=draining,
             names={row["NodeID"]: row.get("NodeManagerAddress", "") for row in rows},
             ready=True,
             machines={node.id: node.machine_name for node in nodes},
             homes=homes_of(rows, self._here) & {node.id for node in nodes},
         )
-        if (self.snapshot.cluster, self.snapshot.alive) != (before.cluster, before.alive) or not before.ready:
+        seen = self.snapshot.cluster, self.snapshot.alive, self.snapshot.drained_by_ray
+        if seen != (before.cluster, before.alive, before.drained_by_ray) or not before.ready:
             self._changed()
 
     def _lease_cpus(self, node: Node) -> float:
@@ -203,9 +215,9 @@ class NodeView:
         )
 
 
-def _draining() -> set[str]:
-    """Return the nodes that are about to leave. Ray has no public call for it; Ray Train uses this one too."""
+def _drained_by_ray() -> dict[str, float | None]:
+    """Return the nodes that Ray drains; none where this version of Ray does not tell."""
     try:
-        return {str(node) for node in ray._private.state.state.get_draining_nodes()}
-    except Exception:
-        return set()
+        return ray_private.draining_nodes()
+    except AttributeError:
+        return {}

@@ -51,7 +51,7 @@ def with_power(nodes: NodesSnapshot, machines: Mapping[str, Machine], boot_s: fl
         asleep=tuple(
             SleepingNode(machine.node, machine.state is WAKING, boot_s)
             for machine in awaited(machines.values())
-            if machine.name not in there
+            if machine.name not in there and machine.name not in nodes.closed_machines
         ),
     )
 
@@ -61,4 +61,5 @@ def seen_of(nodes: NodesSnapshot, busy: Mapping[str, str]) -> Seen:
     alive: dict[str, tuple[str, ...]] = {}
     for node_id, machine in sorted(nodes.machines.items()):
         alive[machine] = (*alive.get(machine, ()), node_id)
-    return Seen(nodes.cluster, alive, nodes.homes, busy)
+    cluster = Cluster((*nodes.cluster.nodes, *nodes.closed_nodes)) if nodes.closed_nodes else nodes.cluster
+    return Seen(cluster, alive, nodes.homes, busy)

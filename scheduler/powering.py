@@ -11,6 +11,7 @@ from ..core.errors import PowerError
 from ..core.power_settings import MACHINE, VERBS, PowerSettings
 from ..core.schemas import MachineRow
 from ..core.settings import Settings
+from . import ray_private
 from .backends import NodeSource
 from .machine_table import MachineTable
 from .nodes import lease_name
@@ -157,7 +158,7 @@ class Powering:
         power = settings.power
         if power is None:
             return _NoHands(lease_name)
-        return PowerHands(self._adapter(power, settings.state_dir), lease_name, woken)
+        return PowerHands(self._adapter(power, settings.state_dir), lease_name, ray_private, woken)
 
     def _adapter(self, power: PowerSettings, state_dir: str) -> Adapter:
         if power.adapter == "autoscaler":
@@ -199,6 +200,9 @@ def machine_row(machine: Machine, seen: Seen) -> MachineRow:
         cpus=node.cpus,
         memory_gib=node.memory_gib,
         emulated=node.emulated,
+        closed="",
+        leaves=False,
+        deadline_s=None,
     )
 
 
@@ -223,7 +227,7 @@ class _NoHands(PowerHands):
     """Powers nothing, where there is no setting of power. It only gives back what an earlier service took."""
 
     def __init__(self, lease_name: Callable[[str], str]) -> None:
-        super().__init__(_NoAdapter(), lease_name)
+        super().__init__(_NoAdapter(), lease_name, ray_private)
 
     def do(self, what: Do, machine: Machine) -> None:
         if what not in (Do.OPEN, Do.FORGET):

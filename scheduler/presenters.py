@@ -39,6 +39,7 @@ from ..policies.contract.explanation import Explanation
 from ..policies.contract.policy import Policy
 from ..policies.contract.round import Plan
 from ..policies.warm_up import COMPILING
+from .closures import Closed
 from .habits import habits_of
 from .hooks import RoundDone
 from .jobs.record import JobRecord, ProfileRun, Refusals
@@ -164,10 +165,13 @@ def job_details(
     waits: WaitReason | None = None,
     cluster: Cluster | None = None,
     asleep: Sequence[SleepingNode] = (),
+    *,
+    closed: Sequence[str] = (),
 ) -> JobDetails:
     """Return what `coadapt describe` shows.
 
-    `work`: where jobs' folders lie on each machine. The others are those of `job_row`.
+    `work`: where jobs' folders lie on each machine. `closed`: sentences on its nodes that take no new work.
+    The others are those of `job_row`.
     """
     details = JobDetails(
         **job_row(job, waits, cluster, asleep),
@@ -178,6 +182,7 @@ def job_details(
         folder=None if job.retired or job.package is None else f"{work}/{job.folder}",
         outputs=outputs,
         foretold=None if job.foretold is None else job.foretold.text,
+        closed=list(closed),
         habits=habits_of(job.measurements, job.spec),
         refused_statuses=_refused(job.refusals),
     )
@@ -247,6 +252,7 @@ def cluster_view(
     saved_kwh: float | None = None,
     power_notes: Iterable[str] = (),
     health: HealthView | None = None,
+    ahead_s: float = 0.0,
 ) -> ClusterView:
     """Return what `coadapt cluster` shows: every usable node with what runs on it.
 
@@ -258,19 +264,25 @@ def cluster_view(
     saved_kwh: by these.
     power_notes: sentences on them, and on those that could be off.
     health: how the service is.
+    ahead_s: by how much the machine's clock is ahead of the steady one.
     """
     held: dict[str, list[tuple[str, Slot]]] = {}
     for job in jobs:
         for slot in job.occupied:
             held.setdefault(slot.node_id, []).append((job.id, slot))
-    nodes = [node_row(node, held.get(node.id, ())) for node in snapshot.cluster.nodes]
+    here = sorted((*snapshot.cluster.nodes, *snapshot.closed_nodes))
+    nodes = [node_row(node, held.get(node.id, ()), snapshot.closed.get(node.id), ahead_s) for node in here]
     notes = list(health["notes"]) if health else []
     notes += [note.text for note in plan.notes] if plan else []
     if compiling:
         notes.append(f"{COMPILING}; the first round waits for it")
     if unplanned is not None:
         notes.append(f"{unplanned}; jobs keep what they have")
-    notes += [f"node {node[:12]} is draining and gets no work" for node in sorted(snapshot.draining)]
+    notes += [
+        f"{found.machine} takes no new work: {found.told(ahead_s)}"
+        for id, found in sorted(snapshot.closed.items())
+        if id in snapshot.alive
+    ]
     notes += power_notes
     return ClusterView(
         nodes=nodes,
@@ -301,8 +313,13 @@ def health_view(health: Health, notes: Sequence[str], round_age_s: float | None)
     )
 
 
-def node_row(node: Node, held: Iterable[tuple[str, Slot]]) -> NodeRow:
-    """Return a node with what is free of it and who holds the rest. `held`: its slots with their job ids."""
+def node_row(
+    node: Node, held: Iterable[tuple[str, Slot]], closed: Closed | None = None, ahead_s: float = 0.0
+) -> NodeRow:
+    """Return a node with what is free of it and who holds the rest.
+
+    `held`: its slots with their job ids. `closed`: why it takes no new work; None: it takes some.
+    """
     free, gpus = Resources.of_node(node), dict[str, int]()
     tenants: dict[int, dict[str, float]] = {device: {} for device in range(node.gpus)}
     for job_id, slot in held:
@@ -322,6 +339,9 @@ def node_row(node: Node, held: Iterable[tuple[str, Slot]]) -> NodeRow:
         memory_gib=node.memory_gib,
         free_memory_gib=_stated(free.memory_gib),
         emulated=node.emulated,
+        closed="" if closed is None else closed.told(ahead_s),
+        leaves=closed is not None and closed.leaves,
+        deadline_s=None if closed is None else closed.deadline_s,
         jobs=gpus,
         devices=[
             DeviceRow(index=device, free=max(free.devices.get(device, 0.0), 0.0), tenants=tenants[device])

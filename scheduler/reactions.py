@@ -7,7 +7,7 @@ and no event moves a job that has ended.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,6 +18,7 @@ from ..core.slot import Slot
 from ..estimators.foretold import Foretold
 from ..executor.protocol.job_events import (
     AtRest,
+    Checkpointed,
     ExecutorEvent,
     Failing,
     JobFailed,
@@ -39,6 +40,7 @@ from .commands import Command, EndProfile, RestartExecutor
 from .gpu_use import with_usage
 from .jobs.lifecycle import advance
 from .jobs.record import JobRecord, ProfileRun, Stopped
+from .saved_work import saved_for_notice
 from .status import with_point
 from .store.events import Event
 from .targets import ending, missing
@@ -86,6 +88,9 @@ def react(job: JobRecord, event: ExecutorEvent, now: float) -> Reaction:
         case Used():
             changed, idle = with_usage(job, event, now)
             return Reaction(changed, (_event(changed, EventKind.IDLE, now, idle),) if idle else ())
+        case Checkpointed(steps, took_s):
+            told = saved_for_notice(job, steps, took_s, now)
+            return Reaction(replace(job, saved_steps=steps, saving_s=took_s), told)
         case StatusesRefused(executor, count, last):
             return Reaction(replace(job, refusals=job.refusals.with_more(executor, count, last)))
         case WorkerLost(reason):
@@ -175,14 +180,22 @@ def lose_everything(job: JobRecord, reason: str, now: float) -> Reaction:
     )
 
 
-def lose_slots(job: JobRecord, alive: frozenset[str], now: float) -> Reaction:
-    """Take away a job's slots on nodes that are gone. Its executor recovers with what is left."""
+def lose_slots(
+    job: JobRecord, alive: frozenset[str], now: float, why: Callable[[set[str]], str] = lambda gone: ""
+) -> Reaction:
+    """Take away a job's slots on nodes that are gone. Its executor recovers with what is left.
+
+    Args:
+        why: returns what else is known of nodes that are gone.
+    """
     gone = {slot.node_id for slot in job.occupied} - alive
     if not gone:
         return Reaction(job)
     keep = [tuple(s for s in slots if s.node_id not in gone) for slots in (job.target, job.held, job.group)]
+    known = why(gone)
     changed = replace(
         job,
+        notice=None if known else job.notice,
         target=keep[0],
         held=keep[1],
         group=keep[2],
@@ -191,7 +204,7 @@ def lose_slots(job: JobRecord, alive: frozenset[str], now: float) -> Reaction:
         ),
         pending_since_s=job.pending_since_s if set(keep[1]) - set(keep[0]) else None,
     )
-    text = f"lost node {', '.join(sorted(node[:8] for node in gone))}"
+    text = f"lost node {', '.join(sorted(node[:8] for node in gone))}{known}"
     return Reaction(_requeue(changed, text, now), (_event(job, EventKind.LOST, now, text),), round=True)
 
 

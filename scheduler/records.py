@@ -9,7 +9,7 @@ from functools import partial
 from ..core.settings import Settings
 from ..executor.protocol.job_events import ExecutorEvent
 from .backends import ExecutorBackend
-from .commands import Command, EndAll, EndProfile, LeaveGpus, RetireExecutor
+from .commands import Command, EndAll, EndProfile, LeaveGpus, RetireExecutor, SaveNow
 from .hooks import Change, Hooks
 from .jobs.record import JobRecord
 from .reactions import Reaction
@@ -110,6 +110,8 @@ class Records:
             self._executors.assign(job, (), job.sequence)
         elif isinstance(command, EndAll):
             self._executors.cancel(job)
+        elif isinstance(command, SaveNow):
+            self._executors.save(job)
         elif isinstance(command, RetireExecutor):
             self._executors.retire(job)
         else:

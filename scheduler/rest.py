@@ -36,12 +36,12 @@ def may_have_executor(job: JobRecord) -> bool:
 
 def leaves_node(job: JobRecord, draining: Container[str]) -> bool:
     """Return whether a job has to stop for a moment, as its executor stands on a node that goes away."""
-    return job.executor_node in draining and not job.renews and not _runs_once(job)
+    return job.executor_node in draining and not job.renews and not runs_once(job)
 
 
 def leave_node(job: JobRecord, nodes: NodesSnapshot, now: float) -> Reaction:
     """Have a job save and leave its GPUs where its executor's node goes away. It goes on with another executor."""
-    if job.quarantine or not job.target or not leaves_node(job, nodes.draining):
+    if job.quarantine or not job.target or not leaves_node(job, nodes.left_by_executors):
         return Reaction(job)
     text = "is to save and leave its GPUs, as the node of its executor goes away"
     told = Event(EventKind.PLACED, now, job.id, {"text": text, "gpus": 0})
@@ -53,12 +53,13 @@ def rest(job: JobRecord, nodes: NodesSnapshot, settings: Settings, now: float) -
     if job.occupied or job.renews or job.quarantine:
         return Reaction(job)
     idle = job.idle_since_s is not None and now >= job.idle_since_s + settings.executor_idle_s
-    leaves = leaves_node(job, nodes.draining)
+    leaves = leaves_node(job, nodes.left_by_executors)
     if not (idle or leaves):
         return Reaction(job)
     changed = replace(job, idle_since_s=None, executor_node="", generation=0)
     return Reaction(changed, round=leaves, commands=(RetireExecutor(),))
 
 
-def _runs_once(job: JobRecord) -> bool:
+def runs_once(job: JobRecord) -> bool:
+    """Return whether a job is a program that may not be started again."""
     return job.spec.door is Door.PLAIN and not job.spec.restartable

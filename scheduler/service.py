@@ -11,7 +11,7 @@ import math
 import threading
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import asdict
@@ -41,10 +41,11 @@ from ..executor.protocol.job_events import Sent
 from ..policies.catalogue import make_policy
 from ..policies.per_pool import PerPool
 from ..policies.warm_up import COMPILING
-from . import job_logs, log_places, presenters
+from . import closed_views, job_logs, log_places, presenters
 from .audit import AuditLog
 from .backups import Backups
 from .clock import SystemClock
+from .closing_nodes import ClosingNodes, Told
 from .cycle import SchedulingCycle
 from .degraded import StoreWatch
 from .executor_homes import home_of
@@ -62,7 +63,9 @@ from .log_retention import LogRetention
 from .loop import Loop
 from .machines import Machines
 from .metrics_hook import MetricsHook
+from .node_orders import LEAD_S
 from .nodes import NodesSnapshot, NodeView
+from .notice_listeners import NoticeListeners
 from .outputs import Outputs
 from .packages import PackageStore
 from .powering import Powering
@@ -114,9 +117,11 @@ class SchedulerService:
         self._machines = Machines()
         refresh_s, spare_cpus = settings.node_refresh_s, settings.spare_cpus
         self._view = NodeView(refresh_s, spare_cpus, self._nodes_changed, lambda: self._power.unleased)
-        self._power = Powering(settings, self._store, self._view, self._wake.set)
+        self._closing = ClosingNodes(self._view, self._store, self._clock, lambda: self._power.control.machines)
+        self._power = Powering(settings, self._store, self._closing, self._wake.set)
         self._nodes = self._power.nodes
         self._secrets = Secrets(self._store, SecretKeys(settings.secret_keys), self._clock)
+        self._listeners = NoticeListeners(settings, self._closing, self._clock, self._nodes_changed)
         self._executors = Executors(
             settings,
             self._packages,
@@ -210,7 +215,9 @@ class SchedulerService:
         found = self._store.page(before, most + 1, tables.chosen(phases, owner, name, ids))
         shown_jobs, cluster = found[:most], _cluster(nodes)
         rows = [
-            dict(presenters.job_row(job, self._waits(job, nodes), cluster, nodes.asleep)) for job in shown_jobs
+            dict(presenters.job_row(job, self._waits(job, nodes), cluster, nodes.asleep))
+            | self._why_waits(job, nodes)
+            for job in shown_jobs
         ]
         return self._shown(rows), shown_jobs[-1].number if len(found) > most else None
 
@@ -377,8 +384,11 @@ class SchedulerService:
         events = self._store.events(job_id, last=200)
         nodes = self._nodes.snapshot
         waits, outputs, cluster = self._waits(job, nodes), self._outputs_url(job), _cluster(nodes)
-        found = presenters.job_details(job, events, self._work, outputs, waits, cluster, nodes.asleep)
-        return self._shown(dict(found))
+        closed = closed_views.closed_under(job, nodes, self._ahead_s)
+        found = presenters.job_details(
+            job, events, self._work, outputs, waits, cluster, nodes.asleep, closed=closed
+        )
+        return self._shown(dict(found) | self._why_waits(job, nodes))
 
     def output_page(self, job_id: str, after: Name = ()) -> Sequence[Output]:
         """Return outputs of a job after a name, as `Outputs.page` does. Raises: KeyError, OutputError."""
@@ -478,8 +488,13 @@ class SchedulerService:
                 phases=self._cycle.phase_times.rows(),
                 asleep=self._power.asleep(),
                 saved_kwh=self._power.saved_kwh(now),
-                power_notes=self._power.notes(self._in_use, now, self._ahead_s),
+                power_notes=[
+                    *self._power.notes(self._in_use, now, self._ahead_s),
+                    *self._closing.notes(),
+                    *self._listeners.notes(),
+                ],
                 health=self._health(),
+                ahead_s=self._ahead_s,
             )
         )
         return self._shown(found)
@@ -494,7 +509,8 @@ class SchedulerService:
 
     def machines(self) -> Sequence[dict[str, Any]]:
         """Return a `core.schemas.MachineRow` of every machine, also of those whose nodes sleep."""
-        return self._shown([dict(row) for row in self._power.rows()])
+        rows = [dict(row) for row in self._power.rows()]
+        return self._shown(closed_views.with_closed(rows, self._nodes.snapshot, self._ahead_s))
 
     def power(self, verb: str, machine: str) -> bool:
         """Do one of `sleep`, `wake`, `keep`, `unkeep` and `forget` to a machine. Return whether that is new.
@@ -506,11 +522,62 @@ class SchedulerService:
         self._wake.set()
         return done
 
+    def cordon(self, node: str, who: str = "", why: str = "") -> dict[str, Any]:
+        """Give a node no new work. Raises: KeyError for an unknown one; StateError."""
+        return self._order(lambda: self._closing.cordon(node, who, why))
+
+    def drain(self, node: str, deadline_s: float | None = None, who: str = "", why: str = "") -> dict[str, Any]:
+        """Have a node left, by a deadline in seconds from now. Raises: KeyError; NodeOrderError; StateError."""
+        return self._order(lambda: self._closing.drain(node, deadline_s, who, why))
+
+    def uncordon(self, node: str, who: str = "") -> dict[str, Any]:
+        """Let a node take work again. Raises: KeyError; NodeOrderError; StateError."""
+        return self._order(lambda: self._closing.uncordon(node, who))
+
+    def _order(self, order: Callable[[], Told]) -> dict[str, Any]:
+        """Return what an order for a node has changed, and let rounds see it."""
+        with self._watch.storing(), self._cycle.lock:
+            new, told = order()
+        if new:
+            self._nodes_changed()
+        return {"changed": new, "told": told}
+
+    def windows(self) -> Sequence[dict[str, Any]]:
+        """Return a `core.schemas.WindowRow` of each maintenance window, the next one first."""
+        return [dict(row) for row in closed_views.window_rows(self._closing.orders.windows)]
+
+    def add_window(
+        self,
+        begins_s: float,
+        ends_s: float,
+        nodes: Sequence[str] = (),
+        gpu_type: str = "",
+        lead_s: float | None = None,
+        who: str = "",
+        why: str = "",
+    ) -> dict[str, Any]:
+        """Keep nodes free for a while, and return the window; `lead_s`: how long before it begins they are left.
+
+        Raises: KeyError; NodeOrderError; StateError.
+        """
+        lead_s = LEAD_S if lead_s is None else lead_s
+        with self._watch.storing(), self._cycle.lock:
+            window = self._closing.add_window(begins_s, ends_s, nodes, gpu_type, lead_s, who, why)
+        self._nodes_changed()
+        return dict(closed_views.window_rows([window])[0])
+
+    def remove_window(self, window: str, who: str = "") -> dict[str, Any]:
+        """Forget a maintenance window, and return it. Raises: KeyError; StateError."""
+        with self._watch.storing(), self._cycle.lock:
+            found = self._closing.remove_window(window, who)
+        self._nodes_changed()
+        return dict(closed_views.window_rows([found])[0])
+
     def explain(self, job_id: str) -> dict[str, Any]:
         """Explain what the last round decided on a job, or why it took no part. Raises: KeyError."""
         job = self._store.get(job_id)
         cycle, nodes = self._cycle, self._nodes.snapshot
-        return presenters.explain(
+        found = presenters.explain(
             job,
             cycle.last_round,
             self._policy,
@@ -519,6 +586,8 @@ class SchedulerService:
             compiling=self.compiling(),
             asleep=nodes.asleep,
         )
+        lines = closed_views.explained(job, nodes, self._ahead_s)
+        return found | {"lines": lines} if lines else found
 
     def timeline(self, job_id: str | None = None, owner: str | None = None) -> Sequence[dict[str, Any]]:
         """Return `core.schemas.TimelineRow`s, oldest first; `owner`: only of that user's jobs."""
@@ -634,6 +703,11 @@ class SchedulerService:
     def _ahead_s(self) -> float:
         return self._clock.wall_s() - self._clock.steady_s()
 
+    def _why_waits(self, job: JobRecord, nodes: NodesSnapshot) -> dict[str, str]:
+        """Return the reason of a job that waits for closed nodes, as a field."""
+        why = closed_views.why_closed_to(job, nodes, self._ahead_s)
+        return {"reason": why} if why else {}
+
     def _waits(self, job: JobRecord, nodes: NodesSnapshot) -> WaitReason | None:
         return presenters.wait_reason(
             job,
@@ -668,6 +742,7 @@ class SchedulerService:
             self._executors.drain(grace_s)
         else:
             self._stop_jobs(grace_s)
+        self._listeners.stop()
         self._view.stop(drop_leases=not keep_jobs)
         with self._cycle.lock:
             self._store.write_fact(CLOCK, self._clock.saved())
@@ -698,6 +773,10 @@ class SchedulerService:
         if self._clock.monotonic_s() - self._clock_saved_s > SAVE_CLOCK_S:
             self._store.write_fact(CLOCK, self._clock.saved())
             self._clock_saved_s = self._clock.monotonic_s()
+        with self._cycle.lock:
+            if self._closing.tick(self._in_use):
+                self._nodes_changed()
+        self._listeners.look(self._closing.snapshot)
         self._cycle.step()
         with self._cycle.lock:
             changed = self._power.tick(self._in_use, self._clock.steady_s())

@@ -15,6 +15,7 @@ MOMENTS = frozenset(
         "time_s",
         "since_s",
         "until_s",
+        "deadline_s",
         "start_s",
         "end_s",
     }

@@ -158,9 +158,9 @@ def _profile_view(work: ProfileWork, job: JobRecord, run: ProfileRun, now: float
 
 
 def _kept_view(job: JobRecord, cluster: Cluster, now: float) -> JobView | None:
-    """Return a job in quarantine as one that stays where it is; None: it has nothing there."""
-    placement = job.placement
-    if placement is None or any(share.node_id not in cluster.by_id for share in placement.shares):
+    """Return a job as one that stays where it is, as far as its nodes take part in rounds; None: none does."""
+    slots = tuple(slot for slot in job.target if slot.node_id in cluster.by_id)
+    if (placement := placement_of(slots)) is None:
         return None
     gpus, gpu_type = placement.gpus, placement.gpu_type
     resources = job.spec.resources.model_copy(
@@ -169,11 +169,11 @@ def _kept_view(job: JobRecord, cluster: Cluster, now: float) -> JobView | None:
             "min_gpus": gpus,
             "max_gpus": gpus,
             "gpus": None,
-            "gpus_per_replica": gpus // len(job.target),
+            "gpus_per_replica": gpus // len(slots),
         }
     )
     training = job.spec.training.model_copy(update={"adaptivity": Adaptivity.STRONG_SCALING})
-    kept = {"resources": resources, "training": training, "preemptible": False, "reservation": None}
+    kept = {"resources": resources, "training": training, "preemptible": False, "reservation": None, "sizes": None}
     return JobView(
         id=job.id,
         spec=job.spec.model_copy(update=kept),
@@ -259,7 +259,7 @@ def take_snapshot(
 
     Args:
         lengths: of earlier runs.
-        set_aside: jobs in quarantine. They keep the GPUs that they have, and get no others.
+        set_aside: jobs that keep the GPUs that they have and get no others, as those in quarantine.
     """
     profiles = profile_views(jobs, cluster, settings.profile_share, now)
     views = list(profiles.values())

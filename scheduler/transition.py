@@ -13,6 +13,7 @@ from ..core.resources import Resources
 from ..core.slot import Slot
 from ..policies.contract.round import Plan
 from ..policies.placing.devices import name_devices
+from .drain import stays
 from .jobs.record import JobRecord, ProfileRun
 from .launcher import Assign, ForceOut, Holding, less_given_up, same_amounts, slots_of, step
 from .nodes import NodesSnapshot
@@ -56,16 +57,17 @@ def plan_slots(
     """
     by_id = {job.id: job for job in jobs}
     placements: dict[str, Placement] = {}
-    wanted: dict[str, tuple[Slot, ...]] = {}
+    # What stays where it is may be in no plan, and must not be told to leave when its nodes are open again.
+    wanted = {job.id: job.target for job in by_id.values() if stays(job, nodes)} if nodes.closed else {}
     for view_id, placement in plan.placements.items():
         work = snapshot.work.get(view_id)
         job = by_id.get(work.job_id if work is not None else view_id)
         if job is None or not job.active:
             continue
         placements[view_id] = placement
-        if work is None and placement == job.placement and _leased(job.target, nodes):
+        if work is None and view_id not in wanted and placement == job.placement and _leased(job.target, nodes):
             wanted[view_id] = job.target  # comparing the same object is cheap from here on
-    if len(wanted) == len(placements):
+    if placements.keys() <= wanted.keys():
         return Wanted(wanted, snapshot.work)
     moving = [placement for view_id, placement in placements.items() if view_id not in wanted]
     touched = {share.node_id for placement in moving for share in placement.shares}
@@ -140,9 +142,11 @@ def actions(
                 runs.append((job, run))
         if not (job.held or job.target or job.id in planned):  # thousands may wait
             continue
-        kept = job.paused or job.quarantine or leaves_node(job, nodes.draining) or wanted is None
-        kept = kept or job.phase not in TRAINED_IN
+        kept = job.paused or job.quarantine or leaves_node(job, nodes.left_by_executors) or wanted is None
+        kept = kept or job.phase not in TRAINED_IN or stays(job, nodes)
         slots = job.target if kept else planned.get(job.id, ())
+        if nodes.draining and any(slot.node_id in nodes.draining for slot in slots):
+            slots = job.target  # planned before the node had to be left; the next round knows
         if job.target == job.held and (slots is job.target or same_amounts(slots, job.target)):
             settled.append(job.held)
         else:
@@ -183,7 +187,7 @@ def _room(
 
 def _startable(job: JobRecord | None, work: ProfileWork, nodes: NodesSnapshot) -> bool:
     """Return whether a planned profile run may still start. It may have failed since the round."""
-    if job is None or job.paused or job.phase not in MEASURED_IN or leaves_node(job, nodes.draining):
+    if job is None or job.paused or job.phase not in MEASURED_IN or leaves_node(job, nodes.left_by_executors):
         return False
     run = job.profile(work.gpu_type)
     return run is not None and run.startable and not waits_for_other_types(job, run, nodes.cluster.gpu_types)

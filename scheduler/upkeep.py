@@ -9,8 +9,10 @@ from dataclasses import fields, replace
 from ..core.doors import Door
 from ..core.job import Phase
 from ..core.settings import Settings
+from . import drain
 from .admission import admit
 from .commands import EndAll
+from .drain import depart, why_lost
 from .forks import waits_for_copy
 from .jobs.record import JobRecord
 from .nodes import NodesSnapshot
@@ -28,11 +30,12 @@ def steps(
     job: JobRecord, nodes: NodesSnapshot, settings: Settings, with_known: WithKnown, now: float
 ) -> Iterator[Step]:
     """Yield the steps for a job in its phase, in order. Each step takes the record that the one before left."""
-    yield lambda job: lose_slots(job, nodes.alive, now)
+    yield lambda job: lose_slots(job, nodes.alive, now, lambda gone: why_lost(job, gone, nodes))
     if job.cancelled_s is not None:
         yield lambda job: finish_cancelled(job, settings, now)
         return
     if job.active:
+        yield lambda job: depart(job, nodes, settings, now)
         yield lambda job: leave_node(job, nodes, now)
         yield lambda job: rest(job, nodes, settings, now)
     if not job.active:
@@ -70,6 +73,8 @@ _REPORTED = frozenset(
         "usage_told",
         "told_idle",
         "refusals",
+        "saved_steps",
+        "saving_s",
         "kept",
     }
 )
@@ -136,6 +141,8 @@ def due_s(job: JobRecord, settings: Settings) -> float:
             due.append(run.ended_s + settings.release_timeout_s)
     if job.phase is Phase.PROFILING:
         due.append(job.state.submitted_s + settings.profile_patience_s)
+    if job.notice is not None and job.active:
+        due.append(drain.due_s(job))
     if job.idle_since_s is not None:
         due.append(job.idle_since_s + settings.executor_idle_s)
     if job.cancelled_s is not None:

@@ -210,6 +210,9 @@ class RemoteStubs:
     def end_profile(self, job: JobRecord, slot: Slot, sequence: int) -> None:
         self._stubs.end_profile.remote(job.id, job.life, slot, sequence)
 
+    def save(self, job: JobRecord) -> None:
+        """Nothing is trained, so there is nothing to save."""
+
     def cancel(self, job: JobRecord) -> None:
         self._stubs.cancel.remote(job.id)
 

@@ -1,4 +1,9 @@
-"""Training that writes the number of each step, its process and the time to a file."""
+"""Training that writes the number of each step, its process and the time to a file.
+
+    counted_steps.py FILE [SECONDS]
+
+With SECONDS a checkpoint takes so long.
+"""
 
 import os
 import sys
@@ -8,6 +13,8 @@ import coadapt
 import torch
 from torch.utils.data import DataLoader, TensorDataset
 
+SAVING_S = float(sys.argv[2]) if len(sys.argv) > 2 else 0.0
+
 
 class Count:
     """Steps that were done, which a checkpoint keeps."""
@@ -15,6 +22,7 @@ class Count:
     steps = 0
 
     def state_dict(self) -> dict[str, int]:
+        time.sleep(SAVING_S)
         return {"steps": self.steps}
 
     def load_state_dict(self, state: dict[str, int]) -> None:

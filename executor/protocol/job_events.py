@@ -109,6 +109,14 @@ class Reported:
 
 
 @dataclass(frozen=True)
+class Checkpointed:
+    """Report a checkpoint that was written: its steps, and how long that took."""
+
+    steps: int
+    took_s: float
+
+
+@dataclass(frozen=True)
 class WorkerLost:
     """Report a worker that died or hung; the executor is already recovering."""
 
@@ -190,6 +198,7 @@ ExecutorEvent = (
     | Released
     | Reported
     | Used
+    | Checkpointed
     | WorkerLost
     | Killed
     | StatusesRefused

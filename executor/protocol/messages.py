@@ -181,10 +181,11 @@ class Profiled:
 
 @dataclass(frozen=True)
 class Saved:
-    """Report a checkpoint that was written."""
+    """Report a checkpoint that was written, and how long that took."""
 
     path: str
     steps: int
+    took_s: float = 0.0
 
 
 @dataclass(frozen=True)

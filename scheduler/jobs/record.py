@@ -76,6 +76,24 @@ class Origin:
 
 
 @dataclass(frozen=True)
+class LeaveNotice:
+    """What a job was told of a node that goes away while it is there.
+
+    machine: the node's name.
+    deadline_s: when it goes.
+    told_s: when the job was told.
+    left: whether the job was told to save and leave all its GPUs.
+    late: whether it was told that the deadline has passed.
+    """
+
+    machine: str
+    deadline_s: float
+    told_s: float
+    left: bool = False
+    late: bool = False
+
+
+@dataclass(frozen=True)
 class Refusals:
     """Statuses of a job's program that were not taken: how many, and why the last one was not.
 
@@ -123,6 +141,9 @@ class JobRecord:
     executor_node: where its executor stands, as that has said; "": nowhere, or it has not said so yet.
     kept: what the last executor knew when it held nothing, for the next one.
     foretold: how long it takes, as it was foretold at its submission; None: no service foretells.
+    saved_steps: steps of its newest checkpoint, as its executor has told; None: not told yet.
+    saving_s: how long that took to write.
+    notice: of a node that goes away; None: there is none.
     quarantine: why it takes part in no round and keeps what it has; "": it takes part.
     cancelled_s: since when it saves and leaves its GPUs, as its user has cancelled it; None: it does not.
     saved_step: of the checkpoint that it wrote when it last left its GPUs; None: it has not told one.
@@ -181,6 +202,9 @@ class JobRecord:
     executor_node: str = ""
     kept: dict[str, Any] = field(default_factory=dict)
     foretold: Foretold | None = None
+    saved_steps: int | None = None
+    saving_s: float | None = None
+    notice: LeaveNotice | None = None
     quarantine: str = ""
     cancelled_s: float | None = None
     saved_step: int | None = None
@@ -201,6 +225,8 @@ class JobRecord:
             renews=False,
             life=self.life + 1,
             executor_node="",
+            saved_steps=None,
+            notice=None,
             kept={},
             changed=None,
         )

@@ -10,8 +10,8 @@ stay on and be of no use. What is closed here can be opened again.
 from __future__ import annotations
 
 import time
-from collections.abc import Container, Mapping
-from typing import Any
+from collections.abc import Container, Mapping, Sequence
+from typing import Any, Protocol
 
 import ray
 from ray.util import get_placement_group, placement_group, placement_group_table, remove_placement_group
@@ -22,9 +22,20 @@ GRANT_S = 5.0
 SETTLE_S, LOOK_S = 3.0, 0.2
 OURS = ("CPU", "GPU")  # all of these is in the lease or in the closing group
 NAME = "coadapt-close-"
+LISTENER = "NoticeListener"  # the class of `scheduler/notice_listener.py`, which ends with its node
 
 
-def close(node: Node) -> str:
+class Inside(Protocol):
+    """What Ray knows of a node and tells by no public call."""
+
+    def actors_on(self, node_id: str) -> Sequence[str]:
+        """Return the names of living actors on a node."""
+
+    def free_on(self, node_id: str) -> Mapping[str, float]:
+        """Return what is free of each resource of a node."""
+
+
+def close(node: Node, inside: Inside) -> str:
     """Close a node. Return what else is there, part of a sentence; empty: it is closed, and nothing runs there."""
     row = next((row for row in ray.nodes() if row["Alive"] and row["NodeID"] == node.id), None)
     if row is None:
@@ -39,21 +50,18 @@ def close(node: Node) -> str:
         )
         if not group.wait(timeout_seconds=GRANT_S):
             return "another Ray application uses CPUs there"
-    # Ray has no public call for the actors of a node without its dashboard.
-    for actor in ray._private.state.actors().values():
-        if actor["Address"]["NodeID"] == node.id and actor["State"] != "DEAD":
-            return f"a Ray actor is there: {actor['Name'] or actor['ActorClassName']}"
+    if actors := [name for name in inside.actors_on(node.id) if name != LISTENER]:
+        return f"a Ray actor is there: {actors[0]}"
     deadline = time.monotonic() + SETTLE_S
-    while taken := _taken(node.id, row["Resources"]):
+    while taken := _taken(inside.free_on(node.id), row["Resources"]):
         if time.monotonic() > deadline:
             return f"another Ray application uses its {', '.join(taken)}"
         time.sleep(LOOK_S)  # Ray tells what is free a moment late
     return ""
 
 
-def _taken(node_id: str, total: Mapping[str, float]) -> list[str]:
+def _taken(free: Mapping[str, float], total: Mapping[str, float]) -> list[str]:
     """Return the resources of a node that somebody uses beside its GPUs and CPUs, as memory or stored objects."""
-    free: Mapping[str, float] = ray._private.state.available_resources_per_node().get(node_id, {})
     return [name for name in sorted(total) if name not in OURS and free.get(name, 0.0) < total[name] - 1e-6]
 
 

@@ -23,13 +23,19 @@ class PowerHands:
 
     Args:
         lease_name: returns the name of a node's lease.
+        inside: tells who is on a node.
         answered: called when an answer has come.
     """
 
     def __init__(
-        self, adapter: Adapter, lease_name: Callable[[str], str], answered: Callable[[], None] = lambda: None
+        self,
+        adapter: Adapter,
+        lease_name: Callable[[str], str],
+        inside: closing.Inside,
+        answered: Callable[[], None] = lambda: None,
     ) -> None:
         self._adapter, self._lease_name, self._answered = adapter, lease_name, answered
+        self._inside = inside
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="power")
         self._queue: queue.SimpleQueue[tuple[str, Answer]] = queue.SimpleQueue()
 
@@ -59,7 +65,7 @@ class PowerHands:
     def _answer(self, what: Do, machine: Machine) -> Answer:
         try:
             if what is Do.LOOK:
-                why = closing.close(machine.node)
+                why = closing.close(machine.node, self._inside)
                 return Answer(what, not why, why)
             if what is Do.STATE:
                 return Answer(what, True, is_on=self._adapter.is_on(machine))

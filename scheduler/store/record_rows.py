@@ -18,7 +18,7 @@ from ...core.slot import Slot
 from ...core.usage import UsageOn
 from ...estimators.foretold import Foretold
 from ...estimators.measurements import Measurements
-from ..jobs.record import ChangedFile, JobRecord, Origin, ProfileRun, Refusals, Stopped
+from ..jobs.record import ChangedFile, JobRecord, LeaveNotice, Origin, ProfileRun, Refusals, Stopped
 
 STATE = tuple(one.name for one in fields(JobState))  # a column each
 PLAIN = ("paused", "retired", "quarantine", "life", "sequence", "profile_sequence", "owner")
@@ -34,6 +34,8 @@ REPORTED = (
     "usage_told",
     "told_idle",
     "refusals",
+    "saved_steps",
+    "saving_s",
 )
 # Of the job's files, its measurements and its number.
 _APART = ("id", "number", "spec", "package", "script_key", "changed", "measurements", "state", "beyond")
@@ -100,6 +102,7 @@ def details(job: JobRecord) -> str:
     row = {name: getattr(job, name) for name in DETAILS}
     row["origin"] = None if job.origin is None else vars(job.origin)
     row["foretold"] = None if job.foretold is None else vars(job.foretold)
+    row["notice"] = None if job.notice is None else vars(job.notice)
     row["last_grant"] = [(sequence, _slot_row(slot)) for sequence, slot in job.last_grant]
     row["profiles"] = [
         {**vars(run), "slot": None if run.slot is None else _slot_row(run.slot)} for run in job.profiles
@@ -167,6 +170,7 @@ def record(rows: JobRows) -> JobRecord:
             "last_grant": tuple(granted),
             "origin": Origin(**known["origin"]) if known.get("origin") else None,
             "foretold": Foretold(**known["foretold"]) if known.get("foretold") else None,
+            "notice": LeaveNotice(**known["notice"]) if known.get("notice") else None,
             "stopped": Stopped(known["stopped"]) if known.get("stopped") else None,
         },
     )

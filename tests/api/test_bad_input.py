@@ -137,6 +137,43 @@ def test_cursors_lead_through_all_jobs_once_and_fit_only_their_query(api: Api) -
         assert body["field"] == "cursor"
 
 
+NODES: list[tuple[int, str, str, dict[str, Any], str]] = [
+    (404, "POST", "/v1/nodes/m7/drain", {"json": {}}, "no node m7; `coadapt node list` shows all"),
+    (
+        422,
+        "POST",
+        "/v1/nodes/t4-000/drain",
+        {"json": {"deadline_s": -5}},
+        "deadline_s: -5 s from now is in the past; it is accepted above 0",
+    ),
+    (422, "POST", "/v1/nodes/t4-000/drain", {"json": {"deadline_s": "10m"}}, "deadline_s: 10m is not a number"),
+    (422, "POST", "/v1/nodes/t4-000/cordon", {"json": {"x": 1}}, "x: unknown field"),
+    (404, "POST", "/v1/nodes/m7/uncordon", {}, "no node m7; `coadapt node list` shows all"),
+    (422, "POST", "/v1/windows", {"json": {"begins_s": 1}}, "ends_s: missing"),
+    (422, "POST", "/v1/windows", {"json": {"begins_s": 1, "ends_s": 2, "nodes": ["t4-000"]}}, "to: 1970-01-01"),
+    (404, "DELETE", "/v1/windows/w9", {}, "no maintenance window w9; `coadapt node window list` shows all"),
+]
+
+
+@pytest.mark.parametrize(("status", "method", "path", "more", "detail"), NODES)
+def test_an_order_for_a_node_that_cannot_be(
+    api: Api, status: int, method: str, path: str, more: dict[str, Any], detail: str
+) -> None:
+    assert told(api, status, method, path, "ops", **more)["detail"].startswith(detail)
+    assert api.service.windows() == []
+    assert api.service._closing.snapshot.closed == {}, "nothing half-done is left"
+
+
+def test_a_node_that_is_drained_twice_says_that_it_is_drained_already(api: Api) -> None:
+    path, body = "/v1/nodes/t4-000/drain", {"deadline_s": 60.0, "why": "a fan"}
+    first = api.ask("POST", path, "ops", json=body).json()
+    assert first["changed"]
+    again = api.ask("POST", path, "ops", json=body).json()
+    assert (again["changed"], again["told"].endswith(": a fan already")) == (False, True)
+    (node,) = api.ask("GET", "/v1/cluster", "vic").json()["nodes"]
+    assert node["closed"].startswith("drained by ops, until ")
+
+
 PLACES: list[tuple[int, str, str, dict[str, Any], str]] = [
     (404, "GET", "/v1/nothing", {}, "there is no /v1/nothing here"),
     (405, "DELETE", "/v1/jobs", {}, "/v1/jobs does not take DELETE"),

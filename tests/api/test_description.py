@@ -19,6 +19,7 @@ WITHOUT = {
     ("POST", "/v1/jobs/{job_id}/requeue"),
     ("POST", "/v1/machines/{machine}/{verb}"),
     ("POST", "/v1/secrets/rekey"),
+    ("POST", "/v1/nodes/{node}/uncordon"),
 }
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from coadapt.core.wording import in_words, n_gpus
+import pytest
+from coadapt.core.wording import in_words, n_gpus, span
 
 
 def test_one_gpu_is_no_gpus() -> None:
@@ -12,3 +13,18 @@ def test_one_gpu_is_no_gpus() -> None:
 def test_an_error_that_is_a_sentence_stands_alone_and_others_name_their_kind() -> None:
     assert in_words(ValueError("plan: job a gets no node")) == "plan: job a gets no node"
     assert in_words(KeyError("a")) == "KeyError: 'a'"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [
+        (-1.0, "0 s"),
+        (0.01, "under 0.1 s"),
+        (0.4, "0.4 s"),
+        (29.6, "30 s"),
+        (120.0, "2 min"),
+        (9000.0, "2.5 h"),
+    ],
+)
+def test_a_span_of_time_is_told_in_one_unit(seconds: float, said: str) -> None:
+    assert span(seconds) == said

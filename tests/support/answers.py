@@ -23,6 +23,7 @@ from coadapt.core.cluster import Cluster, Node
 from coadapt.core.errors import PowerError
 from coadapt.core.power_settings import VERBS, PowerSettings
 from coadapt.deploy import power_file
+from coadapt.scheduler import ray_private
 from coadapt.scheduler.machine_table import MachineTable
 from coadapt.scheduler.power.commands import Commands
 from coadapt.scheduler.power.control import PowerControl
@@ -172,7 +173,7 @@ class CommandHands(NotingHands):
         super().__init__()
         self._answered = threading.Event()
         words = {verb: getattr(power, verb) for verb in VERBS}
-        self._hands = PowerHands(Commands(words, power.command_limit_s), str, self._answered.set)
+        self._hands = PowerHands(Commands(words, power.command_limit_s), str, ray_private, self._answered.set)
 
     def do(self, what: Do, machine: Machine) -> None:
         super().do(what, machine)

@@ -23,6 +23,7 @@ from coadapt.scheduler.live_settings import LiveSettings
 from coadapt.scheduler.loop import Loop
 from coadapt.scheduler.machines import Machines
 from coadapt.scheduler.nodes import NodesSnapshot
+from coadapt.scheduler.notice_listeners import NoticeListeners
 from coadapt.scheduler.packages import PackageStore
 from coadapt.scheduler.powering import Powering
 from coadapt.scheduler.pruning import Pruning
@@ -43,14 +44,16 @@ def service_of(world: World) -> SchedulerService:
     """Return a service around a world's cycle; nothing of it runs by itself."""
     service = SchedulerService.__new__(SchedulerService)
     service._store, service._cycle, service._settings = world.store, world.cycle, world.settings
-    service._clock, service._nodes, service._policy = world.clock, world.nodes, make_policy("fifo")
+    service._clock, service._nodes, service._policy = world.clock, world.closing, make_policy("fifo")
     service._watch, service._wake, service._warm = world.cycle._watch, threading.Event(), threading.Event()
     service._packages = PackageStore(world.settings.package_dir)
     service._identities = Identities(world.store, world.clock, service._watch)
     service._audit = AuditLog(world.store, world.clock, service._watch)
     service._secrets = Secrets(world.store, SecretKeys(world.settings.secret_keys), world.clock)
     service._executors = world.executors
-    service._power = Powering(world.settings, world.store, world.nodes)
+    service._closing = world.closing
+    service._power = Powering(world.settings, world.store, service._closing)
+    service._listeners = NoticeListeners(world.settings, world.closing, world.clock, lambda: None)
     service._machines, service._view = IdleMachines(), world.nodes
     service._compiling, service._work = False, str(world.settings.state_dir)
     service._loop = Loop(world.store, service._watch, world.clock, [], lambda: None, lambda: 1.0, service._wake)
@@ -70,6 +73,9 @@ class IdleMachines(Machines):
 
     def __init__(self) -> None:
         """Ask no Ray."""
+
+    def see(self, snapshot: NodesSnapshot) -> None:
+        """Keep no templates."""
 
     def busy_nodes(self, snapshot: NodesSnapshot) -> list[str]:
         return []

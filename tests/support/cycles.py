@@ -26,6 +26,7 @@ from coadapt.core.slot import Slot
 from coadapt.estimators.measurements import Measurements
 from coadapt.executor.executor_job import ExecutorStatus
 from coadapt.executor.protocol.job_events import (
+    Checkpointed,
     Failing,
     JobFailed,
     JobFinished,
@@ -36,6 +37,7 @@ from coadapt.executor.protocol.job_events import (
     WorkerLost,
 )
 from coadapt.policies.contract.round import Plan, Planner, Round
+from coadapt.scheduler.closing_nodes import ClosingNodes
 from coadapt.scheduler.cycle import CycleResult, SchedulingCycle
 from coadapt.scheduler.hooks import Change, CycleHook, RoundDone
 from coadapt.scheduler.jobs.record import ChangedFile, JobRecord
@@ -101,6 +103,7 @@ def nodes_of(
         draining=draining,
         names={id: f"machine-{id}" for id in ids},
         ready=True,
+        machines={node.id: node.machine_name for node in where.nodes if node.id in ids},
         asleep=tuple(SleepingNode(n, asleep[n.id]) for n in where.nodes if n.id in asleep),
     )
 
@@ -131,6 +134,9 @@ class StubExecutors:
 
     def end_profile(self, job: JobRecord, slot: Slot, sequence: int) -> None:
         self._note(job.id, f"end_profile {short(job.id)} {slot.gpu_type}")
+
+    def save(self, job: JobRecord) -> None:
+        self._note(job.id, f"save {short(job.id)}")
 
     def cancel(self, job: JobRecord) -> None:
         self._note(job.id, f"cancel {short(job.id)}")
@@ -248,10 +254,11 @@ class World:
     def open(self) -> None:
         """Begin a new cycle over the store, as a starting service does."""
         self.store = Store(self.settings.store_path)
+        self.closing = ClosingNodes(self.nodes, self.store, self.clock)
         self.cycle = SchedulingCycle(
             self.store,
             self.planner,
-            self.nodes,
+            self.closing,
             self.executors,
             self.clock,
             self.settings,
@@ -277,7 +284,10 @@ class World:
 
     def check(self, words: list[str], line: str) -> None:
         first, rest = words[0], " ".join(words[1:])
-        if first == "sent":
+        if first == "told":
+            told = [str(event.data.get("text", "")) for event in self.store.cluster_events(50)]
+            assert any(rest in text for text in told), f"{line}: {told}"
+        elif first == "sent":
             sent, self.executors.sent[:] = " | ".join(self.executors.sent), []
             assert sent == rest, line
         elif first == "did":
@@ -337,6 +347,7 @@ class World:
     def on_go(self, cycles: str = "3") -> None:
         """Run cycles a second apart, so that an early round is due in the second one at the latest."""
         for _ in range(int(cycles)):
+            self.closing.tick(self.cycle.in_use)
             self.results.append(self.cycle.step())
             self.clock.forward(1.0)
 
@@ -374,6 +385,20 @@ class World:
 
     def on_drain(self, *nodes: str) -> None:
         self.nodes.snapshot = nodes_of(self.all, frozenset(nodes))
+
+    def on_order(self, verb: str, node: str, deadline_s: str = "") -> None:
+        """Do `order cordon t4-000`, `order drain t4-000 30` or `order uncordon t4-000` as ann."""
+        if verb == "drain":
+            self.closing.drain(node, float(deadline_s) if deadline_s else None, "ann")
+        else:
+            getattr(self.closing, verb)(node, "ann")
+
+    def on_notice(self, node: str, left_s: str) -> None:
+        """Let a node's cloud tell that it goes away in so many seconds."""
+        self.closing.take_notice(node, "spot notice of aws", float(left_s))
+
+    def on_withdrawn(self, node: str) -> None:
+        self.closing.no_notice(node)
 
     def on_sleep(self, *nodes: str) -> None:
         """Do `sleep a100-000 t4-000=waking`: these nodes sleep, or are on their way back; all others are awake."""
@@ -472,6 +497,9 @@ class World:
             1, "t4", 1, replicas, (), 1.0, 50.0, 64, 32, 0, 0.1, 1.5, Progress(2, 10, 0.2, 9, 640, 500.0)
         )
         self._say(name, Reported(report, replace(measured(*gpu_types), grad_sqr=1.0, grad_var=self.clock.now_s)))
+
+    def on_saved(self, name: str, steps: str, took_s: str) -> None:
+        self._say(name, Checkpointed(int(steps), float(took_s)))
 
     def on_finish(self, name: str) -> None:
         self._say(name, JobFinished())

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import random
 from collections import Counter, deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any
 
 from coadapt.core.checkpoint_name import DATA, MANIFEST, CheckpointName
 from coadapt.core.cluster import Cluster, Node
+from coadapt.core.errors import NodeOrderError
 from coadapt.core.job import Phase
 from coadapt.core.slot import Slot
 from coadapt.executor.executor_job import ExecutorStatus
@@ -247,6 +249,9 @@ class History:
         if executor := self._of(job):
             executor.end_profile(slot, sequence)
 
+    def save(self, job: JobRecord) -> None:
+        """Go on: what is saved plays no part in a history."""
+
     def cancel(self, job: JobRecord) -> None:
         if executor := self._of(job):
             executor.end()
@@ -286,6 +291,7 @@ class History:
             self.gone = [executor for executor in self.gone if executor.events]
             if self.draw.random() < 0.3:
                 self.copies.go_on()
+            self.world.closing.tick(self.world.cycle.in_use)
             self.world.cycle.step()
         except Crash:
             self.reopen()
@@ -347,6 +353,8 @@ class History:
                 self._ask(resume if self.world.job(name).paused else requeue, name)
             elif x < 0.80 and self.world.ids:
                 self._fork()
+            elif x < 0.88:
+                self._close_or_open()
         except Crash:
             self.reopen()
 
@@ -392,6 +400,29 @@ class History:
         self.world.ids[name] = job.id
         self.work[job.id] = self.draw.choice((5, 30))
 
+    def _close_or_open(self) -> None:
+        """Cordon, drain or open a node, or let its cloud give notice or take that back."""
+        closing, node = self.world.closing, self.draw.choice(self.world.all.nodes)
+        machine, deadline_s = node.machine_name, self.draw.choice((5.0, 30.0, 120.0))
+        orders: list[Callable[[], object]] = [
+            lambda: closing.cordon(machine),
+            lambda: closing.drain(machine),
+            lambda: closing.drain(machine, deadline_s),
+            lambda: closing.take_notice(node.id, "spot notice", deadline_s),
+            lambda: closing.no_notice(node.id),
+            *[lambda: closing.uncordon(machine)] * 3,
+        ]
+        with suppress(NodeOrderError):  # a node under notice stays closed
+            self.draw.choice(orders)()
+
+    def _all_open(self) -> None:
+        closing = self.world.closing
+        closing.tick(dict)  # it sees that nodes are back
+        for machine in list(closing.orders.orders):
+            closing.uncordon(machine)
+        for node_id in list(closing.orders.notices):
+            closing.no_notice(node_id)
+
     def _nodes_leave(self) -> None:
         here = self.world.all.nodes
         stay = [node for node in here if self.draw.random() < 0.75] or [here[0]]
@@ -422,6 +453,7 @@ class History:
         self._have_nodes([], frozenset())
         self.tick()
         self._have_nodes(self.base.nodes)
+        self._all_open()
         for name in self.world.ids:
             if self.world.job(name).paused:
                 self._ask(resume, name)

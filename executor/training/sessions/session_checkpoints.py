@@ -49,6 +49,7 @@ class SessionCheckpoints:
         """
         if self.store is None:
             return None
+        began_s = time.monotonic()
         steps, state, path = self._state.position.steps, self._state.capture(), None
         if self._shards is None:
             path = self.store.save(state, steps)
@@ -57,7 +58,7 @@ class SessionCheckpoints:
             path = ShardedSaving(self.store, self._shards).save(state, steps, parameters)
         self._saved_s = time.monotonic()
         if path is not None:
-            self._channel.send(messages.Saved(path, steps))
+            self._channel.send(messages.Saved(path, steps, self._saved_s - began_s))
         return path
 
     def try_to_save(self) -> None:

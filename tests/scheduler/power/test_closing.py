@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from coadapt.core.cluster import Node
+from coadapt.scheduler import ray_private
 from coadapt.scheduler.power import closing
 
 from tests.support.emulated_cluster import EmulatedCluster
@@ -48,8 +49,8 @@ def test_a_closed_node_takes_nobody_else_and_an_open_one_does_again(node: Node) 
     def here() -> str:
         return str(ray.get_runtime_context().get_node_id())
 
-    assert closing.close(node) == ""
-    assert closing.close(node) == "", "it may be closed twice, as after a restart of the service"
+    assert closing.close(node, ray_private) == ""
+    assert closing.close(node, ray_private) == "", "it may be closed twice, as after a restart of the service"
     waiting = here.options(**on(node, num_cpus=0.5)).remote()
     assert ray.wait([waiting], timeout=1.0)[1] == [waiting]
     closing.reopen(node)
@@ -69,17 +70,17 @@ def test_an_actor_of_another_application_keeps_the_node_on(node: Node, cpus: flo
     actor = ray.remote(Other).options(**on(node, num_cpus=cpus, name="other")).remote()
     try:
         assert ray.get(actor.ready.remote(), timeout=60)
-        assert closing.close(node).startswith(said)
+        assert closing.close(node, ray_private).startswith(said)
     finally:
         ray.kill(actor)
 
 
 def test_a_node_that_has_gone_is_not_closed(node: Node) -> None:
-    assert closing.close(Node("0" * 56, "t4", 2)) == "its node has just gone"
+    assert closing.close(Node("0" * 56, "t4", 2), ray_private) == "its node has just gone"
 
 
 def test_a_new_service_opens_what_an_earlier_one_closed_but_for_machines_that_leave(node: Node) -> None:
-    assert closing.close(node) == ""
+    assert closing.close(node, ray_private) == ""
     closing.reopen_all_but(frozenset({node.id}))
     assert closing._find(closing.NAME + node.id) is not None
     closing.reopen_all_but(frozenset())
