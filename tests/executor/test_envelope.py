@@ -16,6 +16,7 @@ from coadapt.executor.protocol import job_events
 from coadapt.executor.protocol.envelope import SERVED, VERSION, UnknownMessage, packed, unpacked
 from coadapt.executor.protocol.job_events import (
     AtRest,
+    Checkpointed,
     ExecutorEvent,
     Failing,
     JobFailed,
@@ -55,6 +56,7 @@ EVENTS: list[ExecutorEvent] = [
     JobFinished({"loss": 0.1}, target_reached=True),
     JobFailed("ValueError: no", "Traceback …", 4, "why"),
     Standing("n1"),
+    Checkpointed(1200, 0.5),
     AtRest({"steps": [1, 2], "of": {"t4": 0.5}}, MEASURED),
 ]
 
