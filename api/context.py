@@ -39,6 +39,7 @@ class Context:
         self.metrics = ApiMetrics(scheduler, lambda: self.feed.streams)
         self._known: OrderedDict[str, tuple[float, Identity]] = OrderedDict()
         self._owners: OrderedDict[str, str] = OrderedDict()
+        self._asked_owners: dict[str, asyncio.Future[Any]] = {}
 
     async def identify(self, request: Request) -> Identity:
         """Return who asks: by a token, or by the word of a proxy that is trusted. Raises: Problem."""
@@ -88,11 +89,18 @@ class Context:
 
     async def owner(self, job_id: str) -> str:
         """Return whose a job is, which never changes. Raises: KeyError for an unknown job."""
-        if job_id not in self._owners:
-            self._owners[job_id] = str(await self.scheduler.call("owner", job_id))
-            while len(self._owners) > MOST_KNOWN:
-                self._owners.popitem(last=False)
-        return self._owners[job_id]
+        if job_id in self._owners:
+            return self._owners[job_id]
+        if job_id not in self._asked_owners:  # all who follow events ask at once for a new job's
+            self._asked_owners[job_id] = asyncio.ensure_future(self.scheduler.call("owner", job_id))
+        try:
+            owner = str(await asyncio.shield(self._asked_owners[job_id]))
+        finally:
+            self._asked_owners.pop(job_id, None)
+        self._owners[job_id] = owner
+        while len(self._owners) > MOST_KNOWN:
+            self._owners.popitem(last=False)
+        return owner
 
     def forget_tokens(self) -> None:
         """Ask for every token anew, as after one was revoked."""

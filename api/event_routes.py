@@ -13,7 +13,8 @@ from ..core.identity import Role
 from .access import sees
 from .context import answer, ask, context, who
 from .problems import Problem
-from .streams import QUIET, Watched, number_of, sent, streamed
+from .server_sent import QUIET
+from .streams import Watched, number_of, streamed
 
 router = APIRouter(prefix="/v1")
 KINDS = {shown_kind(kind): kind for kind in EventKind}
@@ -73,15 +74,17 @@ async def _check_seen(request: Request, job_id: str) -> None:
 async def _lines(request: Request, after: int, job: str | None, kinds: Collection[str]) -> AsyncIterator[str]:
     shared, watched = context(request), Watched(request)
     yield ": connected\n\n"
-    async for event in shared.feed.follow(after):
+    async for events in shared.feed.follow(after):
         if not await watched.may_go_on():
             return
-        if event is None:
-            yield QUIET
-        elif (job is not None and event["job_id"] != job) or (kinds and event["kind"] not in kinds):
-            continue
-        elif event["job_id"] is None or await _may_see(request, event["job_id"]):
-            yield sent(event["kind"], event, event["number"])
+        lines = [
+            shared.feed.line(event)
+            for event in events
+            if (job is None or event["job_id"] == job) and (not kinds or event["kind"] in kinds)
+            if event["job_id"] is None or await _may_see(request, event["job_id"])
+        ]
+        if lines or not events:
+            yield "".join(lines) or QUIET
 
 
 async def _may_see(request: Request, job_id: str) -> bool:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections import OrderedDict, deque
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from typing import Any
 
 from .scheduler import Scheduler
+from .server_sent import sent
 
 POLL_S = 0.2
 PAGE = 500  # events that are read at a time
@@ -22,21 +24,33 @@ class Reader:
 
     def __init__(self, after: int) -> None:
         self.after = after  # the number of the last event that it was given
-        self.waiting: asyncio.Queue[Event | None] = asyncio.Queue(MOST_WAITING)  # None only wakes it
+        self._waiting: deque[Event] = deque()
+        self._woken = asyncio.Event()
         self.missed = True  # whether events are to be read from the store first
 
     def offer(self, event: Event) -> None:
         """Give it an event, unless too many wait."""
-        try:
-            self.waiting.put_nowait(event)
-        except asyncio.QueueFull:
+        if len(self._waiting) >= MOST_WAITING:
             self.missed = True
+        else:
+            self._waiting.append(event)
+        self._woken.set()
 
     def miss(self) -> None:
         """Have it read from the store, also where it waits for an event."""
         self.missed = True
-        with suppress(asyncio.QueueFull):
-            self.waiting.put_nowait(None)
+        self._woken.set()
+
+    async def take(self) -> list[Event]:
+        """Return what waits for it, as soon as something does; nothing after a while, or where it missed some."""
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._woken.wait(), QUIET_S)
+        self._woken.clear()
+        found = [event for event in self._waiting if event["number"] > self.after]
+        self._waiting.clear()
+        if found:
+            self.after = found[-1]["number"]
+        return found
 
 
 class Feed:
@@ -46,14 +60,15 @@ class Feed:
         self._scheduler = scheduler
         self._readers: set[Reader] = set()
         self._task: asyncio.Task[None] | None = None
+        self._lines: OrderedDict[int, str] = OrderedDict()
 
     @property
     def streams(self) -> int:
         """Return how many readers there are."""
         return len(self._readers)
 
-    async def follow(self, after: int) -> AsyncIterator[Event | None]:
-        """Yield the events after one with a number, as they come; None now and then where there are none."""
+    async def follow(self, after: int) -> AsyncIterator[list[Event]]:
+        """Yield the events after one with a number, as they come; none now and then where there are none."""
         reader = Reader(after)
         self._readers.add(reader)
         if self._task is None or self._task.done():
@@ -61,26 +76,29 @@ class Feed:
         try:
             while True:
                 if reader.missed:
-                    async for event in self._catch_up(reader):
-                        yield event
-                try:
-                    offered: Event | None = await asyncio.wait_for(reader.waiting.get(), QUIET_S)
-                except TimeoutError:
-                    yield None
-                    continue
-                if offered is not None and offered["number"] > reader.after:
-                    reader.after = offered["number"]
-                    yield offered
+                    async for some in self._catch_up(reader):
+                        yield some
+                found = await reader.take()
+                if found or not reader.missed:
+                    yield found
         finally:
             self._readers.discard(reader)
 
-    async def _catch_up(self, reader: Reader) -> AsyncIterator[Event]:
+    def line(self, event: Event) -> str:
+        """Return an event as it is sent. It is written once for all readers."""
+        number: int = event["number"]
+        if number not in self._lines:
+            self._lines[number] = sent(event["kind"], event, number)
+            while len(self._lines) > MOST_WAITING:
+                self._lines.popitem(last=False)
+        return self._lines[number]
+
+    async def _catch_up(self, reader: Reader) -> AsyncIterator[list[Event]]:
         """Yield what the reader missed, from the store."""
         reader.missed = False
         while found := await self._scheduler.call("events_after", reader.after, PAGE):
-            for event in found:
-                reader.after = event["number"]
-                yield event
+            reader.after = found[-1]["number"]
+            yield found
 
     async def _poll(self) -> None:
         last: int = await self._scheduler.call("last_event")

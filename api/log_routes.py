@@ -13,7 +13,8 @@ from ..core.errors import StateError
 from ..core.schemas import ALL
 from .context import answer, ask
 from .problems import Problem
-from .streams import QUIET, Watched, number_of, sent, streamed
+from .server_sent import QUIET, sent
+from .streams import Watched, number_of, streamed
 
 router = APIRouter(prefix="/v1/jobs/{job_id}")
 FIRST_LOOK_S, LONGEST_LOOK_S = 0.2, 1.0  # between looks for more output

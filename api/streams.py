@@ -9,23 +9,16 @@ from fastapi import Request
 from fastapi.responses import StreamingResponse
 
 from ..core.errors import StateError
-from ..core.json_numbers import dumps
 from .context import context
 from .problems import Problem
 
 CHECK_S = 30.0  # how often it is looked whether who reads still may
-QUIET = ": quiet\n\n"  # says that the connection is alive
 
 
 def streamed(parts: AsyncIterator[str]) -> StreamingResponse:
     """Return an answer of server-sent events. The next part is made when the last one was taken."""
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
     return StreamingResponse(parts, media_type="text/event-stream", headers=headers)
-
-
-def sent(kind: str, data: object, number: int | None = None) -> str:
-    """Return one event as it is sent."""
-    return ("" if number is None else f"id: {number}\n") + f"event: {kind}\ndata: {dumps(data)}\n\n"
 
 
 def number_of(last_event_id: str | None, accepted: str) -> int | None:
