@@ -33,6 +33,7 @@ from .months.many_jobs import fill
 
 QUIET_S = 45.0  # of ticks that nobody disturbs
 LISTS = 5
+MOST_GPUS = 64  # of an emulated node
 
 
 def main() -> None:
@@ -115,9 +116,9 @@ def _quiet_tick_ms(subject: House) -> float:
 
 
 def _nodes(gpus: int) -> str:
-    """Return four emulated nodes with so many GPUs together."""
-    each = -(-gpus // 4)
-    return f"4x t4:{each}"
+    """Return the fewest emulated nodes with so many GPUs together."""
+    nodes = -(-gpus // MOST_GPUS)
+    return f"{nodes}x t4:{-(-gpus // nodes)}"
 
 
 def _ms(seconds: Sequence[float], quantile: float) -> float:

@@ -79,7 +79,11 @@ def start_service(
         return ray.remote(light(kind)).options(**options).remote(*arguments)
 
     service = begin(scheduler or SchedulerService, SERVICE_NAME, 32, settings, uuid.uuid4().hex)
-    api = begin(ApiActor, API_NAME, 4, settings.api, port_of(settings.api), settings.log_format)
+
+    def begin_api() -> Any:
+        return begin(ApiActor, API_NAME, 4, settings.api, port_of(settings.api), settings.log_format)
+
+    api = begin_api()
 
     def ask(actor: Any, method: str, *arguments: object) -> Any:
         try:
@@ -111,10 +115,25 @@ def start_service(
         if time.monotonic() > deadline:
             raise NoClusterError(f"the nodes of the cluster could not be leased in {RETRY_S:.0f} s")
         time.sleep(0.05)
-    url = f"{settings.api.scheme}://{settings.api.reached_at}:{ask(api, 'port')}"
+    try:
+        port = ask(api, "port")
+    except NoClusterError:
+        if settings.api.port is not None:
+            raise
+        _end(ray, api)  # somebody else has taken the port since it was looked for
+        port = ask(begin_api(), "port")
+    url = f"{settings.api.scheme}://{settings.api.reached_at}:{port}"
     path = Path(settings.state_dir) / "api_token"
     _give_token(lambda method, *arguments: ask(service, method, *arguments), path)
     return replace(record, url=url, api_token_path=str(path), tls_cert=settings.api.tls_cert or "")
+
+
+def _end(ray: Any, api: Any) -> None:
+    """End an API that could not start, and wait until its name is free."""
+    ray.kill(api, no_restart=True)
+    deadline = time.monotonic() + ANSWER_S
+    while _actor(ray, API_NAME) is not None and time.monotonic() < deadline:
+        time.sleep(0.05)  # nobody tells when it has gone
 
 
 def _give_token(ask: Callable[..., Any], path: Path) -> None:

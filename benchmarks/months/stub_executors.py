@@ -198,6 +198,7 @@ class RemoteStubs:
         lost: Callable[[str, str], None],
         home: object = None,
         newest: object = None,
+        secrets: object = None,
     ) -> None:
         self._stubs = ray.get_actor(STUBS_NAME, namespace=NAMESPACE)
 
@@ -215,6 +216,9 @@ class RemoteStubs:
 
     def cancel(self, job: JobRecord) -> None:
         self._stubs.cancel.remote(job.id)
+
+    def save(self, job: JobRecord) -> None:
+        """There is nothing to save."""
 
     def restart(self, job: JobRecord) -> None:
         self._stubs.restart.remote(job.id)
