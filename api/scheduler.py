@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 
 class Scheduler(Protocol):
-    """The scheduler's actor. It raises what its method raises."""
+    """The scheduler, behind its desks. It raises what their method raises."""
 
     async def call(self, method: str, *args: Any) -> Any:
-        """Return what a method of the service returns."""
+        """Return what a method of a desk returns."""

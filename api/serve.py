@@ -81,14 +81,14 @@ class RayScheduler:
         self._handle: Any = None
 
     async def call(self, method: str, *args: Any) -> Any:
-        """Return what a method of the service returns. Raises: what it raises; StateError where it is away."""
+        """Return what a method of a desk returns. Raises: what it raises; StateError where it is away."""
         import ray
         from ray.exceptions import RayActorError, RayTaskError
 
         try:
             if self._handle is None:
                 self._handle = ray.get_actor(SERVICE_NAME, namespace=NAMESPACE)
-            reference = getattr(self._handle, method).remote(*args)
+            reference = self._handle.ask.remote(method, args)
             return await asyncio.wrap_future(reference.future())
         except RayTaskError as error:
             cause = getattr(error, "cause", None)

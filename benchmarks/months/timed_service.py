@@ -9,8 +9,7 @@ from typing import Any
 import psutil
 from coadapt.core.settings import Settings
 from coadapt.executor.protocol.job_events import Sent
-from coadapt.scheduler import service as service_module
-from coadapt.scheduler.service import SchedulerService
+from coadapt.scheduler.service import SchedulerService, assembly
 
 from .stub_executors import RemoteStubs
 
@@ -22,7 +21,7 @@ class TimedService(SchedulerService):
 
     def __init__(self, settings: Settings, begun: str = "") -> None:
         began_s = time.monotonic()
-        service_module.Executors = RemoteStubs  # type: ignore[assignment, misc]  # of this process only
+        assembly.Executors = RemoteStubs  # type: ignore[assignment, misc]  # of this process only
         self._ticks: deque[float] = deque(maxlen=MOST)
         self._rounds: deque[float] = deque(maxlen=MOST)
         self._reports: deque[float] = deque(maxlen=MOST)
@@ -30,10 +29,11 @@ class TimedService(SchedulerService):
         self._start_s = time.monotonic() - began_s
 
     def _step(self) -> None:
-        rounds, began_s = self._cycle.rounds, time.perf_counter()
+        cycle = self._parts.cycle
+        rounds, began_s = cycle.rounds, time.perf_counter()
         super()._step()
         took_s = time.perf_counter() - began_s
-        (self._ticks if self._cycle.rounds == rounds else self._rounds).append(took_s)
+        (self._ticks if cycle.rounds == rounds else self._rounds).append(took_s)
 
     def on_event(self, job_id: str, message: object, life: int = 0) -> Sent:
         began_s = time.thread_time()
@@ -61,4 +61,4 @@ class TimedService(SchedulerService):
 
     def running(self) -> int:
         """Return how many jobs train."""
-        return sum(bool(job.group) for job in self._store.unretired.values())
+        return sum(bool(job.group) for job in self._parts.store.unretired.values())

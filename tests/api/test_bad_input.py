@@ -161,7 +161,7 @@ def test_an_order_for_a_node_that_cannot_be(
 ) -> None:
     assert told(api, status, method, path, "ops", **more)["detail"].startswith(detail)
     assert api.service.windows() == []
-    assert api.service._closing.snapshot.closed == {}, "nothing half-done is left"
+    assert api.service.parts.closing.snapshot.closed == {}, "nothing half-done is left"
 
 
 def test_a_node_that_is_drained_twice_says_that_it_is_drained_already(api: Api) -> None:
@@ -197,7 +197,7 @@ def test_a_place_or_a_parameter_that_is_wrong(
 def test_what_cannot_be_stored_now_is_told_to_come_again(api: Api) -> None:
     from coadapt.scheduler.store.failures import StoreFailure
 
-    api.service._watch.wrote(StoreFailure("the store cannot be written: disk is full"), 0.1)
+    api.service.parts.watch.wrote(StoreFailure("the store cannot be written: disk is full"), 0.1)
     body = told(api, 503, "POST", "/v1/jobs", json=JOB, headers=KEY)
     assert body["detail"].startswith("the scheduler takes no changes now; it is degraded since ")
     assert api.ask("GET", "/v1/jobs", "ann").status_code == 200

@@ -60,7 +60,7 @@ def test_a_backup_is_written_and_fetched(api: Api, tmp_path: Path) -> None:
 
 def test_what_retention_removes_and_how_metrics_went_is_told(api: Api) -> None:
     job = api.job("ann")
-    api.service._history.add(job, {"loss": Point(1.0, 0.5), "nan": Point(1.0, float("nan"))})
+    api.service.parts.history.add(job, {"loss": Point(1.0, 0.5), "nan": Point(1.0, float("nan"))})
     found = api.ask("GET", f"/v1/jobs/{job}/metrics", "ann").json()
     assert [point["value"] for point in found["metrics"]["loss"]] == [0.5]
     assert found["metrics"]["nan"][0]["value"] is None

@@ -99,7 +99,7 @@ def test_refused_tries_do_not_fill_the_disk_and_hide_nothing_of_others(api: Api)
 
 
 def test_refused_tries_wait_for_no_store_that_does_not_write(api: Api) -> None:
-    watch = api.service._watch
+    watch = api.service.parts.watch
     watch.wrote(StoreFailure("no room"), 1.0)
     api.ask("POST", "/v1/prune", "bob", json={})
     assert rows(api) == []
@@ -155,11 +155,11 @@ def test_what_retention_removes_is_told_and_the_rest_can_still_be_verified(tmp_p
     api.world.settings.take(api.world.settings.model_copy(update={"retention": limits}))
     for at in range(50):
         api.ask("POST", "/v1/tokens", "ann", json={"label": str(at)})
-    removed = {one.kind: one.count for one in api.service._pruning.prune()}
+    removed = {one.kind: one.count for one in api.service.parts.pruning.prune()}
     assert removed["rows of the audit log"] == 30
     assert [row["number"] for row in rows(api)][:2] == [31, 32]
     assert rows(api)[-1]["verb"] == "audit.pruned"
-    assert "rows of the audit log" not in {one.kind for one in api.service._pruning.prune()}, (
+    assert "rows of the audit log" not in {one.kind for one in api.service.parts.pruning.prune()}, (
         "only when it is worth it"
     )
     where = store_of(api)

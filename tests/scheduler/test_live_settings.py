@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-import threading
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from coadapt.core.errors import SettingError
 from coadapt.core.settings import Settings
 from coadapt.core.settings_change import changed
-from coadapt.scheduler.degraded import StoreWatch
 from coadapt.scheduler.live_settings import FACT, LiveSettings
-from coadapt.scheduler.service import SchedulerService
 from coadapt.scheduler.store.store import Store
-
-from tests.support.cycles import World
 
 
 def begun(store: Store, up: str, **typed: Any) -> LiveSettings:
@@ -65,53 +58,3 @@ def test_changes_that_another_version_does_not_accept_are_left_out(store: Store)
     assert begun(store, "1").now == Settings(state_dir="/nowhere")
     store.write_fact(FACT, "{")
     assert begun(store, "1").now == Settings(state_dir="/nowhere")
-
-
-class Served:
-    """A service around a world's cycle."""
-
-    def __init__(self, folder: Path) -> None:
-        self.world = World(folder, "1x t4:4")
-        self.service = service = SchedulerService.__new__(SchedulerService)
-        service._settings, service._cycle, service._clock = (
-            self.world.settings,
-            self.world.cycle,
-            _clock(self.world),
-        )
-        service._live = LiveSettings(self.world.store, self.world.settings, "1")
-        service._watch, service._wake = StoreWatch(service._clock), threading.Event()
-        view: Any = SimpleNamespace(refresh_s=1.0)
-        service._view = view
-
-
-def _clock(world: World) -> Any:
-    return world.clock
-
-
-def test_another_policy_plans_the_next_round(tmp_path: Path) -> None:
-    served = Served(tmp_path)
-    world, service = served.world, served.service
-    assert service.change_settings({"policy": "fifo", "node_refresh_s": 2}, "ann") == ["policy", "node_refresh_s"]
-    assert service._view.refresh_s == 2
-    world.play("submit a unprofiled\ngo\n")
-    last = world.cycle.last_round
-    assert last is not None
-    assert world.settings.policy == "fifo"
-    assert service._policy.traits is world.cycle._policy.traits
-
-
-@pytest.mark.parametrize(
-    ("wanted", "says"),
-    [
-        ({"policy": "siaa"}, r"siaa.* is unknown"),
-        ({"policy_options": {"q": 1}}, "q"),
-        ({"round_interval_s": -1}, "round_interval_s: -1 is not a number above 0"),
-    ],
-)
-def test_what_cannot_be_changes_nothing(tmp_path: Path, wanted: dict[str, Any], says: str) -> None:
-    served = Served(tmp_path)
-    before = served.world.settings.model_dump()
-    with pytest.raises(SettingError, match=says):
-        served.service.change_settings(wanted)
-    assert served.world.settings.model_dump() == before
-    assert served.world.store.cluster_events() == []

@@ -6,11 +6,10 @@ from pathlib import Path
 import pytest
 from coadapt.core.reports import MeasuredAt, Progress, Report
 from coadapt.executor.protocol.job_events import JobFinished, Reported
-from coadapt.scheduler.clock import SystemClock
 from coadapt.scheduler.metrics_hook import MetricsHook
-from coadapt.scheduler.service import SchedulerService
 from coadapt.scheduler.store.metrics import MetricsHistory
 
+from tests.support.api import service_of
 from tests.support.cycles import RUNS, World
 
 REPORT = Report(1, "t4", 1, 2, (), 1.0, 50.0, 64, 32, 0, 0.1, 1.5, Progress(2, 10, 0.2, 9, 640, 500.0))
@@ -43,8 +42,7 @@ def test_each_value_that_is_measured_anew_is_a_point(world: World) -> None:
         (90.0, None, 1920),
     ]
     assert [point.value for point in found["test"]] == [0.9, 0.95]
-    service = SchedulerService.__new__(SchedulerService)
-    service._store, service._history, service._clock = world.store, history, SystemClock()
+    service = service_of(world)
     told = service.metrics("a-1")
     assert (told["id"], told["metrics"]["test"][0]["value"]) == ("a-1", 0.9)
     with pytest.raises(KeyError, match="no job b-9"):

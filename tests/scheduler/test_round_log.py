@@ -70,7 +70,7 @@ def test_rounds_come_in_pages_and_retention_bounds_them(tmp_path: Path) -> None:
     assert [row["number"] for row in first["items"] + second["items"]] == numbers[:4]
     limits = api.world.settings.retention.model_copy(update={"most_rounds": 2})
     api.world.settings.take(api.world.settings.model_copy(update={"retention": limits}))
-    api.service._pruning.prune()
+    api.service.parts.pruning.prune()
     assert [row["number"] for row in rounds(api)] == numbers[:2]
     assert api.ask("GET", "/v1/rounds", params={"limit": 0}).status_code == 422
     api.world.store.close()

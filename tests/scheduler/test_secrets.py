@@ -46,7 +46,7 @@ def submitted(api: Api, secrets: Any, user: str = "ann", key: str = "k") -> Any:
 
 
 def given(api: Api, job_id: str) -> dict[str, Any]:
-    found = api.service._secrets.given(api.world.store.get(job_id))
+    found = api.service.parts.secrets.given(api.world.store.get(job_id))
     assert found is not None
     return found
 

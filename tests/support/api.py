@@ -13,12 +13,8 @@ import httpx
 from coadapt.api.app import make_app
 from coadapt.core.identity import Role
 from coadapt.core.job import JobSpec
-from coadapt.policies.catalogue import make_policy
-from coadapt.scheduler.audit import AuditLog
-from coadapt.scheduler.backups import Backups
-from coadapt.scheduler.forks import Forks
-from coadapt.scheduler.housekeeping import Housekeeping
-from coadapt.scheduler.identities import Identities
+from coadapt.scheduler.chosen_policy import ChosenPolicy
+from coadapt.scheduler.folders import FolderHook
 from coadapt.scheduler.live_settings import LiveSettings
 from coadapt.scheduler.loop import Loop
 from coadapt.scheduler.machines import Machines
@@ -26,10 +22,10 @@ from coadapt.scheduler.nodes import NodesSnapshot
 from coadapt.scheduler.notice_listeners import NoticeListeners
 from coadapt.scheduler.packages import PackageStore
 from coadapt.scheduler.powering import Powering
-from coadapt.scheduler.pruning import Pruning
 from coadapt.scheduler.secret_keys import SecretKeys
 from coadapt.scheduler.secrets import Secrets
-from coadapt.scheduler.service import SchedulerService
+from coadapt.scheduler.service.desks_of import desks_of
+from coadapt.scheduler.service.parts import Parts
 from coadapt.scheduler.store.metrics import MetricsHistory
 
 from tests.support.cycles import World
@@ -40,32 +36,46 @@ SPEC = {"name": "a", "script": "train.py"}
 JOB = {"spec": SPEC, "package": NAME}
 
 
-def service_of(world: World) -> SchedulerService:
-    """Return a service around a world's cycle; nothing of it runs by itself."""
-    service = SchedulerService.__new__(SchedulerService)
-    service._store, service._cycle, service._settings = world.store, world.cycle, world.settings
-    service._clock, service._nodes, service._policy = world.clock, world.closing, make_policy("fifo")
-    service._watch, service._wake, service._warm = world.cycle._watch, threading.Event(), threading.Event()
-    service._packages = PackageStore(world.settings.package_dir)
-    service._identities = Identities(world.store, world.clock, service._watch)
-    service._audit = AuditLog(world.store, world.clock, service._watch)
-    service._secrets = Secrets(world.store, SecretKeys(world.settings.secret_keys), world.clock)
-    service._executors = world.executors
-    service._closing = world.closing
-    service._power = Powering(world.settings, world.store, service._closing)
-    service._listeners = NoticeListeners(world.settings, world.closing, world.clock, lambda: None)
-    service._machines, service._view = IdleMachines(), world.nodes
-    service._compiling, service._work = False, str(world.settings.state_dir)
-    service._loop = Loop(world.store, service._watch, world.clock, [], lambda: None, lambda: 1.0, service._wake)
+class Served:
+    """The desks of a service around a world's cycle, asked as the API asks them; nothing runs by itself."""
+
+    def __init__(self, parts: Parts) -> None:
+        self.parts = parts
+        loop = Loop(parts.store, parts.watch, parts.clock, [], lambda: None, lambda: 1.0, parts.wake)
+        self.desks = desks_of(parts, loop.health)
+
+    def __getattr__(self, method: str) -> Callable[..., Any]:
+        return lambda *args: self.desks.ask(method, args)
+
+
+def service_of(world: World) -> Served:
+    """Return the desks of a service whose nodes and executors are those of a world."""
+    stubs: Any = world
+    settings, clock, machines = world.settings, stubs.clock, IdleMachines()
     at_once: Any = SimpleNamespace(submit=lambda work, *args: work(*args))
-    service._forks = Forks(world.store, world.cycle.do, world.settings, at_once)
-    service._live = LiveSettings(world.store, world.settings, "")
-    service._history = MetricsHistory(world.store)
-    service._backups = Backups(world.store, world.settings, world.clock)
-    service._pruning = Pruning(world.store, world.settings, world.clock, world.cycle.lock)
-    service._housekeeping = Housekeeping([service._backups, service._pruning])
-    service._warm.set()
-    return service
+    parts = Parts(
+        settings=settings,
+        store=world.store,
+        clock=clock,
+        watch=world.cycle._watch,
+        wake=threading.Event(),
+        live=LiveSettings(world.store, settings, ""),
+        policy=ChosenPolicy(settings),
+        cycle=world.cycle,
+        view=stubs.nodes,
+        closing=world.closing,
+        power=Powering(settings, world.store, world.closing),
+        machines=machines,
+        folders=FolderHook(world.store, machines, settings, clock),
+        listeners=NoticeListeners(settings, world.closing, clock, lambda: None),
+        executors=stubs.executors,
+        packages=PackageStore(settings.package_dir),
+        secrets=Secrets(world.store, SecretKeys(settings.secret_keys), clock),
+        history=MetricsHistory(world.store),
+        fork_threads=at_once,
+    )
+    parts.readiness.warm.set()
+    return Served(parts)
 
 
 class IdleMachines(Machines):
@@ -82,13 +92,13 @@ class IdleMachines(Machines):
 
 
 class DirectScheduler:
-    """Calls a service in this process."""
+    """Asks desks in this process."""
 
-    def __init__(self, service: SchedulerService) -> None:
+    def __init__(self, service: Served) -> None:
         self.service = service
 
     async def call(self, method: str, *args: Any) -> Any:
-        return getattr(self.service, method)(*args)
+        return self.service.desks.ask(method, args)
 
 
 class Api:

@@ -55,6 +55,8 @@ ROOMS: dict[str, set[str]] = {
         "scheduler/services",
         "scheduler/store",
     },
+    "scheduler/desks": {"core", "estimators", "policies", "executor", "scheduler"},
+    "scheduler/service": {"core", "estimators", "policies", "executor", "scheduler", "scheduler/desks"},
     "simulator": {"core", "estimators", "optimizer", "policies", "scheduler/services"},
     "api": {"core"},
     "client": {"core"},

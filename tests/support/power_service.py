@@ -83,7 +83,7 @@ class AdvisedService(SchedulerService):
 
     def _step(self) -> None:
         super()._step()
-        last, now = self._cycle.last_round, self._clock.steady_s()
+        last, now = self._parts.cycle.last_round, self._parts.clock.steady_s()
         if last is not None and last.number != self._advised:
             self._advised, began_s = last.number, time.perf_counter()
             advice = self._advisor.advise(now, last.round, last.plan)
@@ -92,9 +92,9 @@ class AdvisedService(SchedulerService):
                 sleep = tuple(name for name in advice.sleep if name not in waking.wake)
                 reasons = {**advice.reasons, **waking.reasons}
                 advice = replace(advice, wake=waking.wake, sleep=sleep, reasons=reasons)
-            with (Path(self._settings.state_dir) / ADVISED).open("a") as noted:
+            with (Path(self._parts.settings.state_dir) / ADVISED).open("a") as noted:
                 noted.write(f"{time.perf_counter() - began_s}\n")
-            self._power.take(advice, now)
+            self._parts.power.take(advice, now)
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""The service goes on whatever one of its cycles meets, and says nothing of nodes before it knows them."""
+"""Orders for jobs are taken once, and refused before anything is stored."""
 
 from __future__ import annotations
 
@@ -10,33 +10,13 @@ from coadapt.core.errors import JobStateError
 from coadapt.core.reports import JobInfo
 from coadapt.estimators.measurements import Measurements
 from coadapt.executor.training.state.checkpoint import CheckpointStore
-from coadapt.policies.catalogue import make_policy
-from coadapt.scheduler.clock import SystemClock
-from coadapt.scheduler.service import SchedulerService
 
-from tests.support.api import service_of
+from tests.support.api import Served, service_of
 from tests.support.cycles import RUNS, World
 from tests.support.packages import kept
 
 
-def test_no_job_is_said_to_lack_a_gpu_type_before_the_nodes_are_known(tmp_path: Path) -> None:
-    world = World(tmp_path, "1x t4:2")
-    world.play("unready\nsubmit a")
-    service = SchedulerService.__new__(SchedulerService)
-    service._store, service._nodes, service._cycle, service._policy = (
-        world.store,
-        world.nodes,
-        world.cycle,
-        make_policy("fifo"),
-    )
-    service._compiling, service._clock = False, SystemClock()
-    ((row,), _) = service.page(None, 10)
-    found = service.explain(row["id"])
-    assert (row["wait_reason"], found["reason"]) == ("next_round", "next_round")
-    assert found["lines"] == ["a-1 is waiting: it takes part in the next round"]
-
-
-def serving(world: World) -> SchedulerService:
+def serving(world: World) -> Served:
     """Return a service around a world's cycle, whose copies are made at once."""
     kept(world.settings.package_dir, "p2")
     return service_of(world)

@@ -1,0 +1,83 @@
+"""Tells how the cluster is as a whole, and what rounds have decided."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ...core.schemas import HealthView
+from ...core.settings import Settings
+from .. import presenters
+from ..backends import NodeSource
+from ..clock import Clock
+from ..closing_nodes import ClosingNodes
+from ..cycle import SchedulingCycle
+from ..notice_listeners import NoticeListeners
+from ..powering import Powering
+from ..readiness import Readiness
+from ..store import rounds
+from ..store.store import Store
+from .moments import Moments
+
+
+class ClusterDesk:
+    """Answers for the cluster and its rounds.
+
+    Args:
+        in_use: returns what is on each node, by its id.
+        health: returns how the service itself is.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        cycle: SchedulingCycle,
+        nodes: NodeSource,
+        settings: Settings,
+        clock: Clock,
+        moments: Moments,
+        readiness: Readiness,
+        power: Powering,
+        closing: ClosingNodes,
+        listeners: NoticeListeners,
+        in_use: Callable[[], Mapping[str, str]],
+        health: Callable[[], HealthView],
+    ) -> None:
+        self._store, self._cycle, self._nodes, self._settings = store, cycle, nodes, settings
+        self._clock, self._moments, self._readiness = clock, moments, readiness
+        self._power, self._closing, self._listeners = power, closing, listeners
+        self._in_use, self._health = in_use, health
+
+    def cluster(self) -> dict[str, Any]:
+        """Return `core.schemas.ClusterView`."""
+        last, now = self._cycle.last_round, self._clock.steady_s()
+        found = dict(
+            presenters.cluster_view(
+                self._nodes.snapshot,
+                tuple(self._store.unretired.values()),
+                self._settings,
+                self._cycle.rounds,
+                last.plan if last else None,
+                compiling=self._readiness.compiling,
+                unplanned=self._cycle.unplanned,
+                events=self._store.cluster_events(),
+                phases=self._cycle.phase_times.rows(),
+                asleep=self._power.asleep(),
+                saved_kwh=self._power.saved_kwh(now),
+                power_notes=[
+                    *self._power.notes(self._in_use, now, self._moments.ahead_s),
+                    *self._closing.notes(),
+                    *self._listeners.notes(),
+                ],
+                health=self._health(),
+                ahead_s=self._moments.ahead_s,
+            )
+        )
+        return self._moments.shown(found)
+
+    def rounds(self, before: int | None, most: int, since_s: float | None = None) -> dict[str, Any]:
+        """Return `core.schemas.RoundRow`s, newest first, and the `next` place; `since_s`: seconds since 1970."""
+        with self._store.database.reading() as connection:
+            found = rounds.read(connection, before, most + 1, self._moments.steady_s(since_s))
+        rows = found[:most]
+        return {"rows": self._moments.shown(rows), "next": rows[-1]["number"] if len(found) > most else None}

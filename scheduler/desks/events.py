@@ -1,0 +1,43 @@
+"""Tells what has happened, to jobs and to the cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from .. import presenters
+from ..store.store import Store
+from .moments import Moments
+
+
+class EventsDesk:
+    """Answers for the log of events."""
+
+    def __init__(self, store: Store, moments: Moments) -> None:
+        self._store, self._moments = store, moments
+
+    def events_after(self, number: int, most: int) -> Sequence[dict[str, Any]]:
+        """Return the first events after one with a number, oldest first."""
+        found = self._store.events_after(number, most)
+        return self._moments.shown([presenters.numbered_event(event) for event in found])
+
+    def job_events(self, job_id: str, last: int = 200) -> Sequence[dict[str, Any]]:
+        """Return the newest events of a job, oldest first. Raises: KeyError."""
+        found = self._store.events(self._store.get(job_id).id, last)
+        return self._moments.shown([presenters.numbered_event(event) for event in found])
+
+    def newest_events(
+        self, last: int, job_id: str | None, kinds: Sequence[str], since_s: float | None, owner: str | None
+    ) -> Sequence[dict[str, Any]]:
+        """Return the newest events that fit, oldest first.
+
+        Args:
+            since_s: seconds since 1970.
+            owner: only of this user's jobs and of the cluster; None: of all.
+        """
+        found = self._store.newest_events(last, job_id, kinds, self._moments.steady_s(since_s), owner)
+        return self._moments.shown([presenters.numbered_event(event) for event in found])
+
+    def last_event(self) -> int:
+        """Return the number of the newest event."""
+        return self._store.last_event

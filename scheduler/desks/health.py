@@ -1,0 +1,76 @@
+"""Tells how the service itself is: to those who wait for it, and to those who watch it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ...core.figures import Figures
+from ...core.schemas import HealthView
+from ...core.settings import Settings
+from .. import presenters
+from ..backends import NodeSource
+from ..backups import Backups
+from ..clock import Clock
+from ..cycle import SchedulingCycle
+from ..degraded import StoreWatch
+from ..figures import collected
+from ..housekeeping import Housekeeping
+from ..loop import Health
+from ..readiness import Readiness
+from ..store.store import Store
+
+
+class HealthDesk:
+    """Answers for the service.
+
+    Args:
+        of_loop: returns how the loop is that runs rounds.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        cycle: SchedulingCycle,
+        nodes: NodeSource,
+        settings: Settings,
+        clock: Clock,
+        watch: StoreWatch,
+        readiness: Readiness,
+        backups: Backups,
+        housekeeping: Housekeeping,
+        of_loop: Callable[[], Health],
+    ) -> None:
+        self._store, self._cycle, self._nodes, self._settings = store, cycle, nodes, settings
+        self._clock, self._watch, self._readiness = clock, watch, readiness
+        self._backups, self._housekeeping, self._of_loop = backups, housekeeping, of_loop
+
+    def ping(self) -> bool:
+        """Return whether rounds can run: the nodes are known and the solver is compiled."""
+        return self._readiness.ready
+
+    def compiling(self) -> bool:
+        """Return whether the first round waits only for its kernels, which are compiled once per install."""
+        return self._readiness.compiling
+
+    def health(self) -> HealthView:
+        """Return how old its last round and tick are, and what it cannot do now."""
+        notes = [*self._watch.notes(), *self._housekeeping.notes()]
+        return presenters.health_view(self._of_loop(), notes, self._cycle.round_age_s())
+
+    def figures(self) -> Figures:
+        """Return what is told to those who watch the service."""
+        with self._cycle.lock:
+            jobs, since = tuple(self._store.unretired.values()), self._cycle.tallies.told()
+        return collected(
+            store=self._store,
+            settings=self._settings,
+            clock=self._clock,
+            watch=self._watch,
+            health=self._of_loop(),
+            nodes=self._nodes.snapshot,
+            jobs=jobs,
+            since=since,
+            backups=self._backups,
+            ready=self._readiness.ready,
+            round_age_s=self._cycle.round_age_s(),
+        )

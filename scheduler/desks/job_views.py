@@ -1,0 +1,150 @@
+"""Tells what is known of jobs: lists and details, why they wait, who held which GPUs, and metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from ...core.cluster import Cluster
+from ...core.decisions import WaitReason
+from ...core.settings import Settings
+from ...executor.files.job_folder import work_folder
+from ...policies.contract.policy import Policy
+from .. import closed_views, presenters
+from ..backends import NodeSource
+from ..cycle import SchedulingCycle
+from ..jobs.record import JobRecord
+from ..nodes import NodesSnapshot
+from ..readiness import Readiness
+from ..recording import trace_lines
+from ..store import tables
+from ..store.metrics import MetricsHistory
+from ..store.store import Store
+from .moments import Moments
+
+
+class JobViewsDesk:
+    """Answers questions on jobs. It changes nothing.
+
+    Args:
+        policy: returns the policy that plans now.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        cycle: SchedulingCycle,
+        nodes: NodeSource,
+        settings: Settings,
+        moments: Moments,
+        readiness: Readiness,
+        policy: Callable[[], Policy],
+        history: MetricsHistory,
+    ) -> None:
+        self._store, self._cycle, self._nodes, self._settings = store, cycle, nodes, settings
+        self._moments, self._readiness, self._policy, self._history = moments, readiness, policy, history
+        self._work = str(work_folder(settings.state_dir))
+
+    def page(
+        self,
+        before: int | None,
+        most: int,
+        phases: Sequence[str] = (),
+        owner: str | None = None,
+        name: str | None = None,
+        ids: Sequence[str] = (),
+    ) -> tuple[Sequence[dict[str, Any]], int | None]:
+        """Return rows of jobs with numbers below `before`, newest first, and the `before` of the next page.
+
+        Args:
+            phases, owner, name, ids: only those jobs; empty or None: all.
+        """
+        nodes = self._nodes.snapshot
+        found = self._store.page(before, most + 1, tables.chosen(phases, owner, name, ids))
+        shown_jobs, cluster = found[:most], _cluster(nodes)
+        rows = [
+            dict(presenters.job_row(job, self._waits(job, nodes), cluster, nodes.asleep))
+            | self._why_waits(job, nodes)
+            for job in shown_jobs
+        ]
+        return self._moments.shown(rows), shown_jobs[-1].number if len(found) > most else None
+
+    def owner(self, job_id: str) -> str:
+        """Return whose a job is. Raises: KeyError."""
+        return self._store.get(job_id).owner
+
+    def most_ranks(self, job_id: str) -> int:
+        """Return how many ranks a job can have at most. Raises: KeyError."""
+        return self._store.get(job_id).spec.most_gpus
+
+    def how_it_ended(self, job_id: str) -> dict[str, Any]:
+        """Return the phase of a job, and the reason. Raises: KeyError."""
+        job = self._store.get(job_id)
+        return {"id": job_id, "phase": job.phase.value, "reason": job.state.reason}
+
+    def describe(self, job_id: str) -> dict[str, Any]:
+        """Return `core.schemas.JobDetails`. Raises: KeyError."""
+        job = self._store.get(job_id)
+        events = self._store.events(job_id, last=200)
+        nodes = self._nodes.snapshot
+        outputs = self._settings.outputs_url(job.id, job.spec.training.checkpoint.url)
+        waits, cluster = self._waits(job, nodes), _cluster(nodes)
+        closed = closed_views.closed_under(job, nodes, self._moments.ahead_s)
+        found = presenters.job_details(
+            job, events, self._work, outputs, waits, cluster, nodes.asleep, closed=closed
+        )
+        return self._moments.shown(dict(found) | self._why_waits(job, nodes))
+
+    def explain(self, job_id: str) -> dict[str, Any]:
+        """Explain what the last round decided on a job, or why it took no part. Raises: KeyError."""
+        job = self._store.get(job_id)
+        cycle, nodes = self._cycle, self._nodes.snapshot
+        found = presenters.explain(
+            job,
+            cycle.last_round,
+            self._policy(),
+            _cluster(nodes),
+            cycle.unplanned,
+            compiling=self._readiness.compiling,
+            asleep=nodes.asleep,
+        )
+        lines = closed_views.explained(job, nodes, self._moments.ahead_s)
+        return found | {"lines": lines} if lines else found
+
+    def timeline(self, job_id: str | None = None, owner: str | None = None) -> Sequence[dict[str, Any]]:
+        """Return `core.schemas.TimelineRow`s, oldest first; `owner`: only of that user's jobs."""
+        rows = [
+            {key: value for key, value in asdict(interval).items() if key != "nodes"}
+            for interval in self._store.intervals(job_id, owner)
+        ]
+        return self._moments.shown(rows)
+
+    def trace(self) -> Sequence[str]:
+        """Return the trace of all jobs, as `recording.trace_lines` does."""
+        return tuple(trace_lines(self._store.every(), self._store.intervals(), self._settings.restart_cost_s))
+
+    def metrics(self, job_id: str) -> dict[str, Any]:
+        """Return `core.schemas.MetricsView`. Raises: KeyError."""
+        found = self._history.read(self._store.get(job_id).id)
+        rows = {name: [asdict(point) for point in points] for name, points in found.items()}
+        return {"id": job_id, "metrics": self._moments.shown(rows)}
+
+    def _why_waits(self, job: JobRecord, nodes: NodesSnapshot) -> dict[str, str]:
+        """Return the reason of a job that waits for closed nodes, as a field."""
+        why = closed_views.why_closed_to(job, nodes, self._moments.ahead_s)
+        return {"reason": why} if why else {}
+
+    def _waits(self, job: JobRecord, nodes: NodesSnapshot) -> WaitReason | None:
+        return presenters.wait_reason(
+            job,
+            self._cycle.last_round,
+            _cluster(nodes),
+            compiling=self._readiness.compiling,
+            asleep=nodes.asleep,
+        )
+
+
+def _cluster(nodes: NodesSnapshot) -> Cluster | None:
+    """Return the nodes; None until Ray has named them, as no job waits for GPU types then."""
+    return nodes.cluster if nodes.ready else None

@@ -1,0 +1,132 @@
+"""Takes what users want of jobs: to submit, fork, change and end them, and packages for that."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from ...core.job import JobSpec
+from ...core.settings import Settings
+from ...estimators.measurements import Measurements
+from ..cycle import SchedulingCycle
+from ..forks import Forks, check_resumed, origin_of, would_fork
+from ..jobs.record import ChangedFile, JobRecord
+from ..packages import PackageStore
+from ..secrets import Secrets
+from ..store.store import Store
+from ..submissions import accepted
+from ..verbs import VERBS, resume_changed
+
+
+class JobsDesk:
+    """Takes orders for jobs. What is known of them is told by `JobViewsDesk`."""
+
+    def __init__(
+        self,
+        store: Store,
+        cycle: SchedulingCycle,
+        settings: Settings,
+        packages: PackageStore,
+        secrets: Secrets,
+        forks: Forks,
+    ) -> None:
+        self._store, self._cycle, self._settings = store, cycle, settings
+        self._packages, self._secrets, self._forks = packages, secrets, forks
+
+    def submit(
+        self, spec_json: str, package: str | None, idempotency_key: str, script_key: str = "", owner: str = ""
+    ) -> str:
+        """Store a job and return its id. The same key again returns the same id.
+
+        Raises: JobLimitError, PackageError; pydantic.ValidationError for a bad spec.
+        """
+        spec = accepted(spec_json, package, self._packages)
+        self._secrets.check(spec, owner)
+        job = self._cycle.submit(
+            spec, idempotency_key=idempotency_key, package=package, script_key=script_key, owner=owner
+        )
+        return job.id
+
+    def fork(
+        self, job_id: str, steps: int | None, idempotency_key: str, changed: Mapping[str, str], owner: str = ""
+    ) -> str:
+        """Store a job that starts from a checkpoint of another one, and return its id.
+
+        Args:
+            steps: of the checkpoint; None: the newest one.
+            changed: `spec`, `package` and `script_key` of another job file, or only a `name`.
+            owner: whose it is; "": of the same user.
+
+        Raises: KeyError, JobStateError; pydantic.ValidationError for a bad spec.
+        """
+        if (known := self._store.submitted(idempotency_key)) is not None:
+            return known.id
+        source, spec, measured = self._forked(job_id, changed, self._packages)
+        self._secrets.check(spec, owner or source.owner)
+        job = self._cycle.submit(
+            spec.model_copy(update={"name": changed.get("name") or spec.name}),
+            idempotency_key=idempotency_key,
+            package=changed.get("package", source.package),
+            script_key=changed.get("script_key", source.script_key),
+            origin=origin_of(source, spec, steps, self._settings, measured),
+            owner=owner or source.owner,
+        )
+        self._forks.begin(job.id)
+        return job.id
+
+    def would_fork(self, job_id: str, steps: int | None, changed: Mapping[str, str]) -> dict[str, Any]:
+        """Return a `core.schemas.ForkView` of what `fork` would do. Raises: KeyError."""
+        source, spec, known = self._forked(job_id, changed)
+        return dict(would_fork(source, spec, steps, self._settings, known))
+
+    def resume_changed(self, job_id: str, spec_json: str, package: str, script_key: str, key: str) -> bool:
+        """Let a job that is paused or has ended go on with a changed job file, once for the same key.
+
+        Raises: KeyError, JobStateError; pydantic.ValidationError for a bad spec.
+        """
+        spec, job = accepted(spec_json, package, self._packages), self._store.get(job_id)
+        self._secrets.check(spec, job.owner)
+        if job.asked != key and spec.door is job.spec.door:
+            known = self._store.recall(script_key, job.owner) if script_key else None
+            check_resumed(job, spec, self._settings, known)
+        return self._cycle.do(job_id, partial(resume_changed, file=ChangedFile(spec, package, script_key)), key)
+
+    def cancel(self, job_id: str, at_once: bool = False) -> bool:
+        """End a job; one that trains saves first. Return False if it had ended, or saves already.
+
+        Raises: KeyError.
+
+        Args:
+            at_once: whether nothing is saved.
+        """
+        return self._cycle.cancel(job_id, save=not at_once)
+
+    def change(self, job_id: str, verb: str, key: str) -> bool:
+        """Do one of `verbs.VERBS`, once for the same key. Return False if there is nothing to do.
+
+        Raises: KeyError, JobStateError.
+        """
+        return self._cycle.do(job_id, VERBS[verb], key)
+
+    def has_package(self, name: str) -> bool:
+        return self._packages.has(name)
+
+    def package_place(self) -> tuple[str, int]:
+        """Return the folder of packages, on the disk of this node, and the most MiB of one."""
+        return str(self._settings.package_dir), self._settings.max_package_mib
+
+    def _forked(
+        self, job_id: str, changed: Mapping[str, str], packages: PackageStore | None = None
+    ) -> tuple[JobRecord, JobSpec, Measurements | None]:
+        """Return a job, the spec of its fork, and what was measured of earlier jobs with the fork's files.
+
+        Args:
+            packages: where the fork's package was put before; None: it may still come.
+        """
+        source = self._store.get(job_id)
+        if "spec" not in changed:
+            return source, source.spec, None
+        spec = accepted(changed["spec"], changed.get("package", source.package), packages)
+        key = changed.get("script_key")
+        return source, spec, self._store.recall(key, source.owner) if key else None

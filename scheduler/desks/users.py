@@ -1,0 +1,47 @@
+"""Knows users and their tokens, and says whose token it is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..degraded import StoreWatch
+from ..identities import Identities
+
+
+class UsersDesk:
+    """Answers for users and tokens."""
+
+    def __init__(self, identities: Identities, watch: StoreWatch) -> None:
+        self._identities, self._watch = identities, watch
+
+    def authenticate(self, token: str) -> dict[str, Any] | str:
+        """Return whose token it is, as `Identities.authenticate` does."""
+        return self._identities.authenticate(token)
+
+    def known_user(self, name: str) -> dict[str, Any] | str:
+        """Return a user whom a proxy names, as `Identities.known_user` does."""
+        return self._identities.known_user(name)
+
+    def users(self) -> Sequence[dict[str, Any]]:
+        """Return all users."""
+        return self._identities.users()
+
+    def put_user(self, name: str, role: str, disabled: bool = False) -> bool:
+        """Make a user or change its role. Raises: IdentityError; StateError."""
+        with self._watch.storing():
+            return self._identities.put_user(name, role, disabled)
+
+    def tokens(self, user: str | None = None) -> Sequence[dict[str, Any]]:
+        """Return tokens of a user or of all, as `Identities.tokens` does."""
+        return self._identities.tokens(user)
+
+    def issue_token(self, user: str, label: str = "", days: float | None = None) -> dict[str, Any]:
+        """Make a token. Raises: IdentityError; StateError."""
+        with self._watch.storing():
+            return self._identities.issue(user, label, days)
+
+    def revoke_token(self, token_id: str, user: str | None = None) -> bool:
+        """Revoke a token. Raises: KeyError; StateError."""
+        with self._watch.storing():
+            return self._identities.revoke(token_id, user)

@@ -1,0 +1,3 @@
+"""The scheduler service: the actor, its parts, and what each desk is given of them."""
+
+from .actor import SchedulerService as SchedulerService

@@ -1,0 +1,76 @@
+"""Gives each desk the parts that it needs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..desks.audit import AuditDesk
+from ..desks.care import CareDesk
+from ..desks.cluster import ClusterDesk
+from ..desks.events import EventsDesk
+from ..desks.health import HealthDesk
+from ..desks.job_views import JobViewsDesk
+from ..desks.jobs import JobsDesk
+from ..desks.logs import LogsDesk
+from ..desks.moments import Moments
+from ..desks.nodes import NodesDesk
+from ..desks.outputs import OutputsDesk
+from ..desks.secrets import SecretsDesk
+from ..desks.settings import SettingsDesk
+from ..desks.table import Desks
+from ..desks.users import UsersDesk
+from ..loop import Health
+from .parts import Parts
+
+
+def desks_of(parts: Parts, health: Callable[[], Health]) -> Desks:
+    """Return the desks of a service. `health`: returns how its loop is."""
+    store, cycle, nodes, settings, clock = parts.store, parts.cycle, parts.nodes, parts.settings, parts.clock
+    watch, readiness, moments = parts.watch, parts.readiness, Moments(clock)
+    own_health = HealthDesk(
+        store, cycle, nodes, settings, clock, watch, readiness, parts.backups, parts.housekeeping, health
+    )
+    return Desks(
+        parts.audit,
+        [
+            JobsDesk(store, cycle, settings, parts.packages, parts.secrets, parts.forks),
+            JobViewsDesk(
+                store, cycle, nodes, settings, moments, readiness, lambda: parts.policy.now, parts.history
+            ),
+            LogsDesk(store, settings, clock),
+            OutputsDesk(store, settings),
+            EventsDesk(store, moments),
+            ClusterDesk(
+                store,
+                cycle,
+                nodes,
+                settings,
+                clock,
+                moments,
+                readiness,
+                parts.power,
+                parts.closing,
+                parts.listeners,
+                parts.in_use,
+                own_health.health,
+            ),
+            NodesDesk(
+                cycle,
+                nodes,
+                clock,
+                moments,
+                watch,
+                parts.power,
+                parts.closing,
+                parts.in_use,
+                parts.wake.set,
+                parts.nodes_changed,
+            ),
+            UsersDesk(parts.identities, watch),
+            SecretsDesk(parts.secrets, watch, parts.executors.give),
+            AuditDesk(parts.audit),
+            SettingsDesk(parts.live, parts.policy, cycle, clock, watch, parts.view),
+            CareDesk(parts.backups, parts.pruning, watch),
+            own_health,
+        ],
+    )

@@ -1,0 +1,95 @@
+"""The parts of one service, of which actor and desks take what they need."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import Executor
+from dataclasses import dataclass, field
+
+from ...core.settings import Settings
+from ..audit import AuditLog
+from ..backups import Backups
+from ..chosen_policy import ChosenPolicy
+from ..clock import SystemClock
+from ..closing_nodes import ClosingNodes
+from ..cycle import SchedulingCycle
+from ..degraded import StoreWatch
+from ..executors import Executors
+from ..folders import FolderHook
+from ..forks import Forks
+from ..housekeeping import Housekeeping
+from ..identities import Identities
+from ..live_settings import LiveSettings
+from ..machines import Machines
+from ..nodes import NodeView
+from ..notice_listeners import NoticeListeners
+from ..packages import PackageStore
+from ..powered_nodes import PoweredNodes
+from ..powering import Powering
+from ..pruning import Pruning
+from ..readiness import Readiness
+from ..secrets import Secrets
+from ..store.metrics import MetricsHistory
+from ..store.store import Store
+
+
+@dataclass(kw_only=True)
+class Parts:
+    """What stands around a cycle. The second half is made of the first.
+
+    `wake`: set when the loop has something to do. `view`: the nodes as Ray shows them.
+    `fork_threads`: where checkpoints of forks are copied.
+    """
+
+    settings: Settings
+    store: Store
+    clock: SystemClock
+    watch: StoreWatch
+    wake: threading.Event
+    live: LiveSettings
+    policy: ChosenPolicy
+    cycle: SchedulingCycle
+    view: NodeView
+    closing: ClosingNodes
+    power: Powering
+    machines: Machines
+    folders: FolderHook
+    listeners: NoticeListeners
+    executors: Executors
+    packages: PackageStore
+    secrets: Secrets
+    history: MetricsHistory
+    fork_threads: Executor
+
+    readiness: Readiness = field(init=False)
+    identities: Identities = field(init=False)
+    audit: AuditLog = field(init=False)
+    forks: Forks = field(init=False)
+    backups: Backups = field(init=False)
+    pruning: Pruning = field(init=False)
+    housekeeping: Housekeeping = field(init=False)
+
+    def __post_init__(self) -> None:
+        store, settings, clock = self.store, self.settings, self.clock
+        self.readiness = Readiness(settings, self.nodes)
+        self.identities = Identities(store, clock, self.watch)
+        self.audit = AuditLog(store, clock, self.watch)
+        self.forks = Forks(store, self.cycle.do, settings, self.fork_threads)
+        self.backups = Backups(store, settings, clock)
+        self.pruning = Pruning(store, settings, clock, self.cycle.lock)
+        self.housekeeping = Housekeeping([self.backups, self.pruning])
+
+    @property
+    def nodes(self) -> PoweredNodes:
+        """The nodes as jobs may use them."""
+        return self.power.nodes
+
+    def in_use(self) -> dict[str, str]:
+        """Return what is on each node, or shall be, by its id: jobs, and what is done after their end."""
+        busy = self.machines.busy_nodes(self.view.snapshot)
+        return dict.fromkeys(busy, "a job's folders are removed there") | self.cycle.in_use()
+
+    def nodes_changed(self) -> None:
+        """Let machines and rounds see the nodes of now."""
+        self.machines.see(self.nodes.snapshot)
+        self.cycle.ask_round()
