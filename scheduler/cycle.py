@@ -15,13 +15,12 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
-from ..core.errors import JobStateError, KeyReusedError
 from ..core.events import EventKind
-from ..core.job import JobSpec, Phase
+from ..core.job import Phase
 from ..core.logs import about
 from ..core.settings import Settings
 from ..core.slot import Slot
-from ..core.wording import in_words, pool_called
+from ..core.wording import pool_called
 from ..estimators.run_lengths import RunLengthLearner
 from ..executor.protocol.job_events import NOTHING_SENT, ExecutorEvent, Released, Sent
 from ..policies.contract.plan_check import WrongPlan, check_plan
@@ -33,15 +32,17 @@ from .drain import stays
 from .expectations import NO_LENGTHS
 from .foresight import Foresight
 from .garbage import not_collected
+from .guarding import Guard, log_error
 from .hooks import CycleHook, HookError, Hooks, IntervalHook, PlanLogHook, RoundDone
-from .jobs.record import JobRecord, Origin, Stopped
+from .job_orders import JobOrders
+from .jobs.record import JobRecord, Stopped
 from .known_profiles import KnownProfiles
 from .launcher import ForceOut
 from .learning import LearningHook
 from .models import ModelCache
 from .nodes import NodesSnapshot
 from .phase_times import PhaseTimes
-from .reactions import Reaction, claim, end, force_out, lose_everything, react, start_profile, with_forecast
+from .reactions import claim, end, force_out, lose_everything, react, start_profile, with_forecast
 from .reattachment import reattach
 from .records import Records
 from .rest import leaves_node, may_have_executor
@@ -55,7 +56,6 @@ from .store.store import Store
 from .tallies import Tallies
 from .transition import CycleAction, StartProfile, Wanted, actions, in_use, plan_slots, without_given_up
 from .upkeep import steps
-from .verbs import Verb, cancel
 
 log = logging.getLogger(__name__)
 
@@ -108,6 +108,7 @@ class SchedulingCycle:
         self._store, self._policy, self._nodes, self._executors = store, policy, nodes, executors
         self._clock, self._settings, self._woken = clock, settings, woken
         self._known = KnownProfiles(store)
+        self._log = partial(log_error, store, clock)
         failed = partial(self._log, None)
         self.learning = LearningHook(store, RunLengthLearner(), NO_LENGTHS, settings.learned_dir, clock, failed)
         self.phase_times, self.tallies = PhaseTimes(), Tallies(clock, store.unretired.values())
@@ -129,6 +130,17 @@ class SchedulingCycle:
         self._planned_s: float | None = None  # when the last round was
         self.last_round: RoundDone | None = None
         self.lock = threading.RLock()
+        self._guard = Guard(store, self._records, clock, self.lock)
+        self.orders = JobOrders(
+            store,
+            self._records,
+            clock,
+            self._watch,
+            self.tallies,
+            self.lock,
+            lambda: self._wanted,
+            self.ask_round,
+        )
 
     # --- one cycle ------------------------------------------------------------------------------------------
 
@@ -148,7 +160,7 @@ class SchedulingCycle:
             with self._timed("observe", timings):
                 to_look_at = self._observe(nodes, now)
             # 2. Keep records true: what nodes, time and other jobs' measurements make of them.
-            with self._timed("upkeep", timings), self._for_job(None), self._records.together():
+            with self._timed("upkeep", timings), self._guard.guarded(None), self._records.together():
                 for job_id in to_look_at:
                     self._keep(job_id, nodes, now)
                 for job_id, foretold in self.foresight.foretell(now).items():
@@ -172,7 +184,7 @@ class SchedulingCycle:
                 news = due or to_look_at or self._records.changed
                 sent = self._diff(nodes, now) if news and not self._stopped else []
             # 6. Apply: write first, then send.
-            with self._timed("apply", timings), self._for_job(None), self._records.together():
+            with self._timed("apply", timings), self._guard.guarded(None), self._records.together():
                 for action in sent:
                     self._apply(action, nodes, now)
 
@@ -204,7 +216,7 @@ class SchedulingCycle:
         job = self._store.get(job_id)
         if job.quarantine and job.active:
             return
-        with self._for_job(job_id):
+        with self._guard.guarded(job_id):
             for step in steps(job, nodes, self._settings, self._known.with_known, now):
                 reaction = step(self._store.get(job_id))
                 if reaction.job is not job or reaction.events:
@@ -218,7 +230,7 @@ class SchedulingCycle:
         jobs = [job for job in taking_part if job.id not in kept]
         set_aside = [job for job in taking_part if job.id in kept]
         trained = [job for job in jobs if job.phase in TRAINED_IN]
-        models = self._models.models(trained, nodes.cluster.gpu_types, self._quarantine)
+        models = self._models.models(trained, nodes.cluster.gpu_types, self._guard.quarantine)
         lengths = self.learning.model
         cluster, asleep = nodes.cluster, nodes.asleep
         return take_snapshot(
@@ -256,7 +268,7 @@ class SchedulingCycle:
 
     def _place(self, snapshot: Snapshot, plan: Plan, nodes: NodesSnapshot, seconds: float) -> None:
         self._times.ask_again(plan.again_s, snapshot.round.now)
-        self._wanted = plan_slots(snapshot, plan, nodes, self._store.unretired.values(), self._failed)
+        self._wanted = plan_slots(snapshot, plan, nodes, self._store.unretired.values(), self._guard.failed)
         self.rounds += 1
         self._planned_s = self._clock.monotonic_s()
         self.last_round = RoundDone(self.rounds, snapshot.round, plan, dict(self._wanted.slots), seconds)
@@ -268,7 +280,7 @@ class SchedulingCycle:
 
     def _apply(self, action: CycleAction, nodes: NodesSnapshot, now: float) -> None:
         job_id = action.work.job_id if isinstance(action, StartProfile) else action.job_id
-        with self._for_job(job_id):
+        with self._guard.guarded(job_id):
             job = self._store.get(job_id)
             if isinstance(action, StartProfile):
                 job = _on_machines(job, [action.slot], nodes)
@@ -297,91 +309,6 @@ class SchedulingCycle:
 
     # --- what happens between cycles ------------------------------------------------------------------------
 
-    def submit(
-        self,
-        spec: JobSpec,
-        *,
-        idempotency_key: str,
-        package: str | None = None,
-        script_key: str = "",
-        origin: Origin | None = None,
-        owner: str = "",
-    ) -> JobRecord:
-        """Store a job and return it; the same key again returns the same job.
-
-        Raises: KeyReusedError where the key came before with another job; StateError.
-        """
-        with self._watch.storing(), self.lock:
-            job, new = self._store.submit(
-                spec,
-                self._clock.steady_s(),
-                idempotency_key=idempotency_key,
-                package=package,
-                script_key=script_key,
-                origin=origin,
-                owner=owner,
-            )
-            if new:
-                self.tallies.submitted += 1
-                self._records.note(job)
-                self.ask_round()
-            elif origin is None and job.life == 0:
-                _check_same(job, spec, package, owner)
-        return job
-
-    def cancel(self, job_id: str, *, save: bool = False) -> bool:
-        """End a job; False if it had ended before, or saves already. Raises: KeyError; StateError.
-
-        Args:
-            save: whether a job that trains saves first.
-        """
-        with self._watch.storing(), self.lock:
-            job, now = self._store.get(job_id), self._clock.steady_s()
-            reaction = cancel(job, now, save=save)
-            if reaction.job is job:
-                return False
-            self._records.apply(reaction, now)
-            if self._wanted is not None:
-                self._wanted.slots.pop(job_id, None)
-        self.ask_round()
-        return True
-
-    def do(self, job_id: str, verb: Verb, key: str = "") -> bool:
-        """Change a job as its user asks, once for the same key; False if there is nothing to do.
-
-        Only a new round gives it GPUs after that. Raises: KeyError; JobStateError where the verb does not fit;
-        StateError where nothing can be stored now.
-        """
-        with self._watch.storing(), self.lock:
-            job, now = self._store.get(job_id), self._clock.steady_s()
-            if key and job.asked == key:
-                return True
-            if job_id in self._store.unreadable:
-                self._read_again(job_id, now)
-                return True
-            reaction = verb(job, now)
-            if reaction.job is job:
-                return False
-            self._records.apply(replace(reaction, job=replace(reaction.job, asked=key or job.asked)), now)
-            if self._wanted is not None:
-                self._wanted.slots.pop(job_id, None)
-                if job.quarantine and job.target:  # it keeps what it has until the next round
-                    self._wanted.slots[job_id] = job.target
-        self.ask_round()
-        return True
-
-    def _read_again(self, job_id: str, now: float) -> None:
-        """Let a job back whose record could not be read. Raises: JobStateError where it still cannot be."""
-        job = self._store.read_again(job_id)
-        if job.quarantine:
-            raise JobStateError(f"{job_id} stays in quarantine, as {job.quarantine}")
-        event = Event(EventKind.REQUEUE, now, job_id, {"text": "its record can be read again"})
-        self._records.apply(Reaction(job, (event,), round=True), now)
-        self._records.note(job)
-        if self._wanted is not None and job.target:
-            self._wanted.slots[job_id] = job.target
-        self.ask_round()
-
     def on_event(self, job_id: str, event: ExecutorEvent, life: int = 0) -> Sent:
         """Apply an event of the executor of one life of a job; repeated and late ones do no harm.
 
@@ -397,10 +324,10 @@ class SchedulingCycle:
             except (HookError, StoreError):
                 raise
             except Exception as error:
-                self._failed(job_id, error)  # its executor would send it again for ever
+                self._guard.failed(job_id, error)  # its executor would send it again for ever
                 return sent
             if after.phase in TRAINED_IN:
-                self._models.refresh(after, self._observed.cluster.gpu_types, self._quarantine)
+                self._models.refresh(after, self._observed.cluster.gpu_types, self._guard.quarantine)
             if isinstance(event, Released) and self._wanted is not None:
                 without_given_up(self._wanted, job_id, before, after)
         self._woken()
@@ -445,7 +372,7 @@ class SchedulingCycle:
         statuses = self._executors.statuses(with_executor, timeout_s=10.0)
         with self.lock:
             for job in jobs:
-                with self._for_job(job.id):
+                with self._guard.guarded(job.id):
                     job = self._store.get(job.id)
                     unnamed, now = job.id in self._store.unnamed, self._clock.steady_s()
                     reattach(job, statuses, self._records, self._executors, now, unnamed)
@@ -456,7 +383,7 @@ class SchedulingCycle:
             self._stopped = True
             for job in self._store.unretired.values():
                 if job.active and job.target:
-                    with self._for_job(job.id):
+                    with self._guard.guarded(job.id):
                         self._assign(job, (), Stopped.DOWN, self._nodes.snapshot)
 
     def plan_by(self, policy: Planner) -> None:
@@ -498,41 +425,6 @@ class SchedulingCycle:
         finally:
             timings[phase] = self._clock.monotonic_s() - began_s
 
-    @contextmanager
-    def _for_job(self, job_id: str | None) -> Iterator[None]:
-        """Log what goes wrong with one job, or with all of them together; the others go on."""
-        try:
-            with about(job=job_id):
-                yield
-        except (HookError, StoreError):
-            raise
-        except Exception as error:
-            if job_id is None:
-                self._failed(None, error)
-            else:
-                self._quarantine(job_id, error)
-
-    def _failed(self, job_id: str | None, error: Exception) -> None:
-        log.error("%s", in_words(error), extra={"job": job_id})
-        self._log(job_id, in_words(error))
-
-    def _quarantine(self, job_id: str, error: Exception) -> None:
-        """Set a job aside that raises, so that rounds go on for the others. It keeps what it has.
-
-        `requeue` lets it back.
-        """
-        log.exception("quarantined", extra={"job": job_id})
-        with self.lock:
-            if (job := self._store.find(job_id)) is None or not job.active or job.quarantine:
-                self._failed(job_id, error)
-                return
-            now, why = self._clock.steady_s(), in_words(error)
-            event = Event(EventKind.QUARANTINE, now, job_id, {"text": why})
-            self._records.apply(Reaction(replace(job, quarantine=why), (event,), round=True), now)
-
-    def _log(self, job_id: str | None, text: str) -> None:
-        self._store.log(Event(EventKind.ERROR, self._clock.steady_s(), job_id, {"text": text}))
-
 
 def _takes_part(job: JobRecord, nodes: NodesSnapshot) -> bool:
     held_back = job.paused or job.cancelled_s is not None
@@ -545,18 +437,6 @@ def _with_line(error: Exception) -> str:
         return str(error)
     raised = traceback.extract_tb(error.__traceback__)[-1]
     return f"{type(error).__name__}: {error} ({Path(raised.filename).name}, line {raised.lineno})"
-
-
-def _check_same(job: JobRecord, spec: JobSpec, package: str | None, owner: str) -> None:
-    """Raise KeyReusedError unless a job is the one that is submitted again."""
-    before, now = job.spec.model_dump(), spec.model_dump()
-    differing = [name for name in before if before[name] != now[name]]
-    differing += ["package"] if job.package != package else []
-    differing += ["owner"] if job.owner != owner else []
-    if differing:
-        raise KeyReusedError(
-            f"Idempotency-Key: {job.id} was submitted with it, and this job differs in {', '.join(differing)}"
-        )
 
 
 def _on_machines(job: JobRecord, slots: Sequence[Slot], nodes: NodesSnapshot) -> JobRecord:

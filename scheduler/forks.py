@@ -94,7 +94,7 @@ class Forks:
     """Copies the checkpoints of forks. Nobody waits for it; a restarted service copies what is missing.
 
     Args:
-        do: changes a job, as `SchedulingCycle.do` does.
+        do: changes a job, as `JobOrders.do` does.
         threads: where copies are made.
     """
 

@@ -43,7 +43,7 @@ class JobsDesk:
         """
         spec = accepted(spec_json, package, self._packages)
         self._secrets.check(spec, owner)
-        job = self._cycle.submit(
+        job = self._cycle.orders.submit(
             spec, idempotency_key=idempotency_key, package=package, script_key=script_key, owner=owner
         )
         return job.id
@@ -64,7 +64,7 @@ class JobsDesk:
             return known.id
         source, spec, measured = self._forked(job_id, changed, self._packages)
         self._secrets.check(spec, owner or source.owner)
-        job = self._cycle.submit(
+        job = self._cycle.orders.submit(
             spec.model_copy(update={"name": changed.get("name") or spec.name}),
             idempotency_key=idempotency_key,
             package=changed.get("package", source.package),
@@ -90,7 +90,9 @@ class JobsDesk:
         if job.asked != key and spec.door is job.spec.door:
             known = self._store.recall(script_key, job.owner) if script_key else None
             check_resumed(job, spec, self._settings, known)
-        return self._cycle.do(job_id, partial(resume_changed, file=ChangedFile(spec, package, script_key)), key)
+        return self._cycle.orders.do(
+            job_id, partial(resume_changed, file=ChangedFile(spec, package, script_key)), key
+        )
 
     def cancel(self, job_id: str, at_once: bool = False) -> bool:
         """End a job; one that trains saves first. Return False if it had ended, or saves already.
@@ -100,14 +102,14 @@ class JobsDesk:
         Args:
             at_once: whether nothing is saved.
         """
-        return self._cycle.cancel(job_id, save=not at_once)
+        return self._cycle.orders.cancel(job_id, save=not at_once)
 
     def change(self, job_id: str, verb: str, key: str) -> bool:
         """Do one of `verbs.VERBS`, once for the same key. Return False if there is nothing to do.
 
         Raises: KeyError, JobStateError.
         """
-        return self._cycle.do(job_id, VERBS[verb], key)
+        return self._cycle.orders.do(job_id, VERBS[verb], key)
 
     def has_package(self, name: str) -> bool:
         return self._packages.has(name)

@@ -74,7 +74,7 @@ class Parts:
         self.readiness = Readiness(settings, self.nodes)
         self.identities = Identities(store, clock, self.watch)
         self.audit = AuditLog(store, clock, self.watch)
-        self.forks = Forks(store, self.cycle.do, settings, self.fork_threads)
+        self.forks = Forks(store, self.cycle.orders.do, settings, self.fork_threads)
         self.backups = Backups(store, settings, clock)
         self.pruning = Pruning(store, settings, clock, self.cycle.lock)
         self.housekeeping = Housekeeping([self.backups, self.pruning])

@@ -56,7 +56,7 @@ def test_output_comes_as_it_is_written_and_the_end_is_told(api: Api, server: Ser
     assert next(found) == "two\n"
     written(api, job_id, "three\n")
     assert next(found) == "three\n"
-    api.world.cycle.cancel(job_id)
+    api.world.cycle.orders.cancel(job_id)
     assert list(found) == []
     end = list(client_of(api, server)._api.stream(f"/v1/jobs/{job_id}/logs", follow="true"))[-1]
     assert (end.kind, end.data["phase"], end.data["reason"]) == ("end", "cancelled", "cancelled by the user")
@@ -74,7 +74,7 @@ def test_a_stream_that_breaks_off_goes_on_without_a_gap(api: Api, server: Server
     again = Server(api.app, ApiSettings(), port)
     try:
         assert next(found) == "two\n"
-        api.world.cycle.cancel(job_id)
+        api.world.cycle.orders.cancel(job_id)
         assert list(found) == []
     finally:
         again.stop()
@@ -114,7 +114,7 @@ def test_what_cannot_be_asked_of_logs_is_one_sentence(
 ) -> None:
     job_id = api.job("ann")
     written(api, job_id, "one\n")
-    api.world.cycle.cancel(job_id)
+    api.world.cycle.orders.cancel(job_id)
     if asked == {"rank": "9"} and follow == "true":
         return  # a job may still grow; the next test follows one that has ended
     answer = api.ask("GET", f"/v1/jobs/{job_id}/logs", "ann", params={"follow": follow, **asked})
@@ -125,7 +125,7 @@ def test_what_cannot_be_asked_of_logs_is_one_sentence(
 
 def test_a_job_that_has_ended_is_followed_to_its_end_at_once(api: Api, server: Server) -> None:
     job_id = api.job("ann")
-    api.world.cycle.cancel(job_id)
+    api.world.cycle.orders.cancel(job_id)
     client = client_of(api, server)
     assert list(client.logs(job_id, follow=True, rank=9)) == []
     with pytest.raises(UnknownJobError, match="no job gone-9"):

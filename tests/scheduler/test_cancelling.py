@@ -148,7 +148,7 @@ def test_a_job_that_is_being_cancelled_cannot_be_paused(tmp_path: Path) -> None:
 def test_a_program_gets_the_grace_that_its_file_gives_it(tmp_path: Path) -> None:
     world = World(tmp_path, "1x t4:4")
     spec = JobSpec.model_validate({"name": "a", "command": ["sh", "x.sh"], "elastic": False, "grace_s": 300})
-    world.ids["a"] = world.cycle.submit(spec, idempotency_key="a").id
+    world.ids["a"] = world.cycle.orders.submit(spec, idempotency_key="a").id
     world.play("wish a t4-000:1\ngo\nruns a\ncancel a saving")
     world.play("? a said cancelled by the user: its program is told to stop, then it ends")
     world.play("after 300\ngo\n? a running\nafter 20\ngo\n? a cancelled")

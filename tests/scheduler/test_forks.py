@@ -35,13 +35,13 @@ class Cluster:
         self.world.tell("reopen", ["a"])
         self.threads.waiting.clear()
         world = self.world
-        self.forks = Forks(world.store, world.cycle.do, world.settings, self.threads)
+        self.forks = Forks(world.store, world.cycle.orders.do, world.settings, self.threads)
         self.forks.begin_rest()
 
     def fork(self, name: str, steps: int | None = None) -> None:
         world, spec = self.world, SPEC.model_copy(update={"name": name, "profile": False})
         origin = origin_of(world.job("a"), spec, steps, world.settings)
-        world.ids[name] = world.cycle.submit(spec, idempotency_key=name, origin=origin).id
+        world.ids[name] = world.cycle.orders.submit(spec, idempotency_key=name, origin=origin).id
         self.forks.begin(world.ids[name])
 
     def made(self, name: str) -> Any:

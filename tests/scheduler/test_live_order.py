@@ -99,7 +99,7 @@ class Stage(World):
         """Submit the jobs and measure each on every type it still has to be measured on."""
         for name, actor in actors.items():
             spec = actor.spec.model_copy(update={"name": name + act})
-            self.ids[name + act] = self.cycle.submit(
+            self.ids[name + act] = self.cycle.orders.submit(
                 spec, idempotency_key=name + act, script_key=actor.role.example
             ).id
         for _ in range(20):

@@ -174,7 +174,7 @@ def test_changes_that_cannot_be_stored_are_refused_and_nothing_is_commanded(tmp_
     world.store.database.write(lambda c: c.exec_driver_sql("pragma max_page_count=1"))
     large = JobSpec(name="large", script="t.py", env={"WORDS": "x" * 200_000})
     with pytest.raises(StateError, match=r"disk is full; nothing was changed, and the same may work later"):
-        world.cycle.submit(large, idempotency_key="1")
+        world.cycle.orders.submit(large, idempotency_key="1")
     world.cycle._watch.wrote(StoreFailure("no room"), 0.1)
     for change in ("cancel a", "pause a", "report a t4"):
         with pytest.raises(StateError, match="takes no changes now"):

@@ -403,13 +403,13 @@ def test_what_is_so_already_changes_nothing() -> None:
 def test_a_repeated_verb_with_the_same_key_is_done_once(tmp_path: Path) -> None:
     world = World(tmp_path, "1x t4:4")
     world.play(RUNS)
-    assert world.cycle.do("a-1", requeue, "key-1")
+    assert world.cycle.orders.do("a-1", requeue, "key-1")
     world.play("left a\ngo\n? sent assign a nothing | assign a 2xt4")
-    assert world.cycle.do("a-1", requeue, "key-1"), "the answer was lost, and the client asks again"
+    assert world.cycle.orders.do("a-1", requeue, "key-1"), "the answer was lost, and the client asks again"
     world.play("reopen a\n? sent")
-    assert world.cycle.do("a-1", requeue, "key-1")
+    assert world.cycle.orders.do("a-1", requeue, "key-1")
     assert world.job("a").target
-    assert world.cycle.do("a-1", requeue, "key-2")
+    assert world.cycle.orders.do("a-1", requeue, "key-2")
     assert not world.job("a").target
 
 

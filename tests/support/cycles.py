@@ -342,7 +342,7 @@ class World:
             }
         )
         key = given.get("key", name)
-        self.ids[name] = self.cycle.submit(spec, idempotency_key=key, script_key=given.get("same", "")).id
+        self.ids[name] = self.cycle.orders.submit(spec, idempotency_key=key, script_key=given.get("same", "")).id
 
     def on_go(self, cycles: str = "3") -> None:
         """Run cycles a second apart, so that an early round is due in the second one at the latest."""
@@ -363,21 +363,21 @@ class World:
 
     def on_cancel(self, name: str, *how: str) -> None:
         """Do `cancel a` at once, or `cancel a saving`."""
-        self.cycle.cancel(self.ids[name], save="saving" in how)
+        self.cycle.orders.cancel(self.ids[name], save="saving" in how)
 
     def on_pause(self, name: str) -> None:
-        self.cycle.do(self.ids[name], pause)
+        self.cycle.orders.do(self.ids[name], pause)
 
     def on_resume(self, name: str) -> None:
-        self.cycle.do(self.ids[name], resume)
+        self.cycle.orders.do(self.ids[name], resume)
 
     def on_change(self, name: str, script: str) -> None:
         """Resume a job with a job file that has another script."""
         file = ChangedFile(self.job(name).spec.model_copy(update={"script": script}), None, "")
-        self.cycle.do(self.ids[name], partial(resume_changed, file=file))
+        self.cycle.orders.do(self.ids[name], partial(resume_changed, file=file))
 
     def on_requeue(self, name: str) -> None:
-        self.cycle.do(self.ids[name], requeue)
+        self.cycle.orders.do(self.ids[name], requeue)
 
     def on_nodes(self, *text: str) -> None:
         self.all = cluster(" ".join(text))

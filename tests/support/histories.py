@@ -209,7 +209,7 @@ class History:
 
         self.world.store.save = may_crash
         self.copies = HeldWork()
-        self.forks = Forks(self.world.store, self.world.cycle.do, self.world.settings, self.copies)
+        self.forks = Forks(self.world.store, self.world.cycle.orders.do, self.world.settings, self.copies)
         self.forks.begin_rest()
 
     def reopen(self) -> None:
@@ -367,10 +367,10 @@ class History:
         self.verbs += 1
         job_id, key = self.world.ids[name], f"verb-{self.verbs}"
         try:
-            self.world.cycle.do(job_id, verb, key)
+            self.world.cycle.orders.do(job_id, verb, key)
         except Crash:
             self.reopen()
-            self.world.cycle.do(job_id, verb, key)
+            self.world.cycle.orders.do(job_id, verb, key)
 
     def _submit(self) -> None:
         rare = {"unprofiled": 0.3, "rigid=2": 0.2, "kept": 0.15, "types=t4": 0.1, "types=a100": 0.1, "same=s": 0.3}
@@ -391,12 +391,12 @@ class History:
         spec = source.spec.model_copy(update={"name": name})
         origin = origin_of(source, spec, None, self.world.settings)
         try:
-            job = self.world.cycle.submit(spec, idempotency_key=name, origin=origin)
+            job = self.world.cycle.orders.submit(spec, idempotency_key=name, origin=origin)
             self._maybe_crash()
             self.forks.begin(job.id)
         except Crash:
             self.reopen()
-            job = self.world.cycle.submit(spec, idempotency_key=name, origin=origin)
+            job = self.world.cycle.orders.submit(spec, idempotency_key=name, origin=origin)
         self.world.ids[name] = job.id
         self.work[job.id] = self.draw.choice((5, 30))
 

@@ -1,0 +1,142 @@
+"""Does what users ask of jobs, between rounds: each order is stored before anyone acts on it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+
+from ..core.errors import JobStateError, KeyReusedError
+from ..core.events import EventKind
+from ..core.job import JobSpec
+from .clock import Clock
+from .degraded import StoreWatch
+from .jobs.record import JobRecord, Origin
+from .reactions import Reaction
+from .records import Records
+from .store.events import Event
+from .store.store import Store
+from .tallies import Tallies
+from .transition import Wanted
+from .verbs import Verb, cancel
+
+
+class JobOrders:
+    """Takes the orders for the jobs of one cycle.
+
+    Args:
+        lock: that of the cycle.
+        wanted: returns what the last plan wants; what it wants for a job is void once somebody orders otherwise.
+        ask_round: has a round soon.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        records: Records,
+        clock: Clock,
+        watch: StoreWatch,
+        tallies: Tallies,
+        lock: threading.RLock,
+        wanted: Callable[[], Wanted | None],
+        ask_round: Callable[[], None],
+    ) -> None:
+        self._store, self._records, self._clock, self._watch = store, records, clock, watch
+        self._tallies, self._lock, self._wanted, self._ask_round = tallies, lock, wanted, ask_round
+
+    def submit(
+        self,
+        spec: JobSpec,
+        *,
+        idempotency_key: str,
+        package: str | None = None,
+        script_key: str = "",
+        origin: Origin | None = None,
+        owner: str = "",
+    ) -> JobRecord:
+        """Store a job and return it; the same key again returns the same job.
+
+        Raises: KeyReusedError where the key came before with another job; StateError.
+        """
+        with self._watch.storing(), self._lock:
+            job, new = self._store.submit(
+                spec,
+                self._clock.steady_s(),
+                idempotency_key=idempotency_key,
+                package=package,
+                script_key=script_key,
+                origin=origin,
+                owner=owner,
+            )
+            if new:
+                self._tallies.submitted += 1
+                self._records.note(job)
+                self._ask_round()
+            elif origin is None and job.life == 0:
+                _check_same(job, spec, package, owner)
+        return job
+
+    def cancel(self, job_id: str, *, save: bool = False) -> bool:
+        """End a job; False if it had ended before, or saves already. Raises: KeyError; StateError.
+
+        Args:
+            save: whether a job that trains saves first.
+        """
+        with self._watch.storing(), self._lock:
+            job, now = self._store.get(job_id), self._clock.steady_s()
+            reaction = cancel(job, now, save=save)
+            if reaction.job is job:
+                return False
+            self._records.apply(reaction, now)
+            if (wanted := self._wanted()) is not None:
+                wanted.slots.pop(job_id, None)
+        self._ask_round()
+        return True
+
+    def do(self, job_id: str, verb: Verb, key: str = "") -> bool:
+        """Change a job as its user asks, once for the same key; False if there is nothing to do.
+
+        Only a new round gives it GPUs after that. Raises: KeyError; JobStateError where the verb does not fit;
+        StateError where nothing can be stored now.
+        """
+        with self._watch.storing(), self._lock:
+            job, now = self._store.get(job_id), self._clock.steady_s()
+            if key and job.asked == key:
+                return True
+            if job_id in self._store.unreadable:
+                self._read_again(job_id, now)
+                return True
+            reaction = verb(job, now)
+            if reaction.job is job:
+                return False
+            self._records.apply(replace(reaction, job=replace(reaction.job, asked=key or job.asked)), now)
+            if (wanted := self._wanted()) is not None:
+                wanted.slots.pop(job_id, None)
+                if job.quarantine and job.target:  # it keeps what it has until the next round
+                    wanted.slots[job_id] = job.target
+        self._ask_round()
+        return True
+
+    def _read_again(self, job_id: str, now: float) -> None:
+        """Let a job back whose record could not be read. Raises: JobStateError where it still cannot be."""
+        job = self._store.read_again(job_id)
+        if job.quarantine:
+            raise JobStateError(f"{job_id} stays in quarantine, as {job.quarantine}")
+        event = Event(EventKind.REQUEUE, now, job_id, {"text": "its record can be read again"})
+        self._records.apply(Reaction(job, (event,), round=True), now)
+        self._records.note(job)
+        if (wanted := self._wanted()) is not None and job.target:
+            wanted.slots[job_id] = job.target
+        self._ask_round()
+
+
+def _check_same(job: JobRecord, spec: JobSpec, package: str | None, owner: str) -> None:
+    """Raise KeyReusedError unless a job is the one that is submitted again."""
+    before, now = job.spec.model_dump(), spec.model_dump()
+    differing = [name for name in before if before[name] != now[name]]
+    differing += ["package"] if job.package != package else []
+    differing += ["owner"] if job.owner != owner else []
+    if differing:
+        raise KeyReusedError(
+            f"Idempotency-Key: {job.id} was submitted with it, and this job differs in {', '.join(differing)}"
+        )
