@@ -220,9 +220,6 @@ class RemoteStubs:
     def cancel(self, job: JobRecord) -> None:
         self._stubs.cancel.remote(job.id)
 
-    def save(self, job: JobRecord) -> None:
-        """There is nothing to save."""
-
     def restart(self, job: JobRecord) -> None:
         self._stubs.restart.remote(job.id)
 
