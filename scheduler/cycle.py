@@ -275,8 +275,8 @@ class SchedulingCycle:
         self._hooks.planned(self.last_round)
 
     def _diff(self, nodes: NodesSnapshot, now: float) -> list[CycleAction]:
-        jobs = self._store.unretired.values()
-        return actions(jobs, self._wanted, nodes, self._settings.release_timeout_s, now)
+        jobs, holding = self._store.unretired, self._store.holding
+        return actions(jobs, holding, self._wanted, nodes, self._settings.release_timeout_s, now)
 
     def _apply(self, action: CycleAction, nodes: NodesSnapshot, now: float) -> None:
         job_id = action.work.job_id if isinstance(action, StartProfile) else action.job_id

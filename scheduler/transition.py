@@ -122,11 +122,18 @@ def _devices(slots: Iterable[Slot]) -> dict[str, list[int]]:
 
 
 def actions(
-    jobs: Iterable[JobRecord], wanted: Wanted | None, nodes: NodesSnapshot, release_timeout_s: float, now: float
+    jobs: Mapping[str, JobRecord],
+    holding: Mapping[str, JobRecord],
+    wanted: Wanted | None,
+    nodes: NodesSnapshot,
+    release_timeout_s: float,
+    now: float,
 ) -> list[CycleAction]:
     """Return what may be sent now, in order. The rest follows when slots are released.
 
     Args:
+        jobs: every job that is active or holds something, by id.
+        holding: those of them that have slots or shall have some; thousands more may wait.
         wanted: the last plan; None before the first round, when every job keeps what it was given.
     """
     planned = wanted.slots if wanted is not None else {}
@@ -134,13 +141,10 @@ def actions(
     shall: dict[str, tuple[Slot, ...]] = {}
     settled: list[tuple[Slot, ...]] = []  # of jobs that neither move nor leave anything
     runs: list[tuple[JobRecord, ProfileRun]] = []
-    by_id: dict[str, JobRecord] = {}
-    for job in jobs:
-        by_id[job.id] = job
-        for run in job.profiles:
-            if run.slot is not None:
-                runs.append((job, run))
-        if not (job.held or job.target or job.id in planned):  # thousands may wait
+    looked_at = {**holding, **{job_id: jobs[job_id] for job_id in planned if job_id in jobs}}
+    for job in sorted(looked_at.values(), key=lambda job: job.number):
+        runs += [(job, run) for run in job.profiles if run.slot is not None]
+        if not (job.active or job.held):
             continue
         kept = job.paused or job.quarantine or leaves_node(job, nodes.left_by_executors) or wanted is None
         kept = kept or job.phase not in TRAINED_IN or stays(job, nodes)
@@ -153,7 +157,7 @@ def actions(
             holdings[job.id], shall[job.id] = _holding(job), slots
     starts: dict[str, ProfileWork] = {}
     for view_id, work in (wanted.work if wanted is not None else {}).items():
-        if view_id in planned and _startable(by_id.get(work.job_id), work, nodes):
+        if view_id in planned and _startable(jobs.get(work.job_id), work, nodes):
             holdings[view_id], shall[view_id], starts[view_id] = Holding(), planned[view_id], work
     for job, run in runs:
         if run.slot is not None:
@@ -165,7 +169,7 @@ def actions(
     sent: list[CycleAction] = []
     room = _room(nodes, [*shall.values(), *(held.held for held in holdings.values())], settled)
     for action in step(shall, holdings, room, now, release_timeout_s):
-        if action.job_id in by_id:
+        if action.job_id in jobs:
             sent.append(action)
         elif action.job_id in starts and action.slots:
             sent.append(StartProfile(starts[action.job_id], action.slots[0]))

@@ -251,6 +251,11 @@ class JobRecord:
         return (*self.held, *self.measured_in)
 
     @cached_property
+    def has_slots(self) -> bool:
+        """Whether it may run in some slot, shall do so, or is measured in one."""
+        return bool(self.held or self.target or self.measured_in)
+
+    @cached_property
     def measured_in(self) -> tuple[Slot, ...]:
         """Slots of its profile runs."""
         return tuple(run.slot for run in self.profiles if run.slot is not None)

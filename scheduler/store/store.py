@@ -62,6 +62,7 @@ class Store:
         self._db: Database = self._opened.database
         self.machine_rows = TextRows(self, machines)
         self._unretired: dict[str, JobRecord] = {}
+        self._holding: dict[str, JobRecord] = {}  # those of them that have slots, or shall have some
         self._times: dict[str, JobTimes] = {}  # of those
         self._writes = JobWrites()
         self.unreadable: set[str] = set()  # jobs whose rows cannot be read, though their columns can
@@ -99,6 +100,7 @@ class Store:
         for job in with_names(self._unretired.values()):
             self._unretired[job.id] = job
             self.unnamed.add(job.id)
+        self._holding = {job.id: job for job in self._unretired.values() if job.has_slots}
         self._times = dict.fromkeys(self._unretired, JobTimes()) | _times(connection, list(self._unretired))
 
     # --- transactions -------------------------------------------------------------------------------------
@@ -171,19 +173,22 @@ class Store:
                 self._times[job_id] = times
 
     def _take_jobs(self, changed: Mapping[str, JobRecord]) -> None:
-        found = dict(self._unretired)
+        found, holding = dict(self._unretired), dict(self._holding)
         in_order = True
         for job_id, job in changed.items():
             self._last_job = max(self._last_job, job.number)
             in_order &= job_id in found or not found or job.number > next(reversed(found.values())).number
             found[job_id] = job
+            holding.pop(job_id, None)
+            if job.has_slots and not job.retired:
+                holding[job_id] = job
             if job.retired:
                 del found[job_id]
                 self._times.pop(job_id, None)
                 self._writes.forget(job_id)
         if not in_order:
             found = dict(sorted(found.items(), key=lambda one: one[1].number))
-        self._unretired = found
+        self._unretired, self._holding = found, holding
 
     @property
     def _mine(self) -> bool:
@@ -199,6 +204,13 @@ class Store:
             return self._unretired
         found = {**self._unretired, **changed}
         return {job_id: job for job_id, job in found.items() if not job.retired}
+
+    @property
+    def holding(self) -> Mapping[str, JobRecord]:
+        """Those of them that have slots, or shall have some, by id. Thousands more may wait."""
+        if not self._mine or not (changed := self._levels.jobs()):
+            return self._holding
+        return {job_id: job for job_id, job in {**self._holding, **changed}.items() if job.has_slots}
 
     def find(self, job_id: str) -> JobRecord | None:
         """Return the job, or None. Raises: StoreFailure."""
@@ -239,7 +251,7 @@ class Store:
                 raise KeyError(f"no job {job_id}")
             job = self._note(found)
             if not job.retired:
-                self._unretired = {**self._unretired, job_id: job}
+                self._take_jobs({job_id: job})
             return job
 
     def _note(self, found: Found) -> JobRecord:

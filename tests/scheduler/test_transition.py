@@ -89,7 +89,7 @@ def test_slots_in_a_lease_that_is_gone_are_other_slots() -> None:
 def test_more_cpus_of_a_job_are_told_its_executor_and_nothing_moves() -> None:
     a = record("a", slot("n", 1, cpus=1.0))
     more = Placement("t4", (NodeShare("n", 1, 3.0, devices=(1,)),))
-    (action,) = actions([a], planned([a], a=more), NODES, 60.0, 0.0)
+    (action,) = actions({"a": a}, {"a": a}, planned([a], a=more), NODES, 60.0, 0.0)
     assert action == Assign("a", a.target)
     assert isinstance(action, Assign)
     assert action.slots[0].cpus == 3.0
