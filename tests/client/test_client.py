@@ -176,6 +176,9 @@ def tell(folder: str) -> dict[str, Any]:
         deadline = time.monotonic() + 120
         while client.describe(long)["steps"] <= told["steps before"] and time.monotonic() < deadline:
             time.sleep(0.1)
+        # It may have trained on between that number and its end. Its log tells when it has started again.
+        while "".join(client.logs(long)).count("job long-3") < 2 and time.monotonic() < deadline:
+            time.sleep(0.1)
         told["steps after"] = client.describe(long)["steps"]
         told["use after"] = client.describe(long)["usage"]
         told["long log"] = "".join(client.logs(long))
