@@ -66,7 +66,9 @@ class Clients:
         logs = [asyncio.create_task(self._log(job_id)) for job_id in plan.logs]
         await asyncio.sleep(1.0)  # streams stand before there is something to send
         await asyncio.gather(
-            self._often(plan.submits_per_s, self._submit), self._often(plan.lists_per_s, self._list)
+            self._often(plan.submits_per_s, self._submit),
+            self._often(plan.lists_per_s, self._list),
+            asyncio.sleep(plan.seconds),
         )
         for task in [*streams, *logs]:
             task.cancel()

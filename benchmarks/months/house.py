@@ -9,8 +9,9 @@ import tempfile
 import time
 import uuid
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -71,7 +72,18 @@ class House:
         return str(client._api.post("/v1/jobs", body, key=uuid.uuid4().hex)["id"])
 
     def load(self, plan: Plan) -> Found:
-        """Have another process be many clients, and return what they found."""
+        """Have two other processes be many clients, and return what they found.
+
+        Those that ask now and then are apart from those that read all the time, whose own work would delay them.
+        """
+        asking, reading = replace(plan, streams=0, logs=()), replace(plan, submits_per_s=0.0, lists_per_s=0.0)
+        with ThreadPoolExecutor() as pool:
+            one, other = pool.map(self._clients, (asking, reading))
+        return Found(
+            one.submit_s, one.list_s, other.event_s, other.log_s, one.submitted, {**one.failed, **other.failed}
+        )
+
+    def _clients(self, plan: Plan) -> Found:
         words = [sys.executable, "-m", "benchmarks.months.clients", self.record.url, json.dumps(asdict(plan))]
         done = subprocess.run(words, input=self.record.token(), capture_output=True, text=True, check=False)
         if done.returncode:
