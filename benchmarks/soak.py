@@ -5,7 +5,7 @@
 A real Ray cluster with the real scheduler and API; executors are stubs, and each job ends after half a minute. A
 client lists and describes jobs all the while. From the tenth minute on the service is asked each minute to remove
 what retention does not keep, which is little here.
-* memory_slope, disk_slope: of scheduler and API together, and of the state folder. It is the slope of a line
+* memory_slope, disk_slope: of scheduler and API together (USS), and of the state folder. It is the slope of a line
   through what was measured after the warm-up, an hour, over its mean: 0.02 is two per cent an hour.
 """
 
@@ -24,12 +24,13 @@ import psutil
 
 from .arguments import at_least
 from .harness import finish, table
-from .months.house import House, house, own_folder, pss_mib, settings_in
+from .months.house import House, house, own_folder, settings_in, uss_mib
 from .months.many_jobs import SPEC
 
 LASTS_S = 30.0
 NODES = "2x t4:8"
 LEAST = {"most_ended_jobs": 100, "most_events": 1500, "most_intervals": 300, "most_profiles": 20}
+LEAST |= {"most_audit": 200, "most_rounds": 50}
 
 
 @dataclass(frozen=True)
@@ -118,7 +119,7 @@ def _look(subject: House, minute: float) -> Look:
     service = psutil.Process(subject.ask("times")["pid"])
     state = Path(subject.settings.state_dir)
     disk = sum(path.stat().st_size for path in state.rglob("*") if path.is_file() and not path.is_symlink())
-    return Look(minute, pss_mib(service), pss_mib(subject.api()), disk / 2**20)
+    return Look(minute, uss_mib(service), uss_mib(subject.api()), disk / 2**20)
 
 
 def slope(minutes: Sequence[float], values: Sequence[float]) -> float:

@@ -113,6 +113,11 @@ def pss_mib(process: psutil.Process) -> float:
     return float(process.memory_full_info().pss) / 2**20
 
 
+def uss_mib(process: psutil.Process) -> float:
+    """Return the memory that only a process has. Unlike PSS it does not change when others end."""
+    return float(process.memory_full_info().uss) / 2**20
+
+
 @contextmanager
 def house(settings: Settings, nodes: str, lasts_s: float | None = None) -> Iterator[House]:
     """Yield it over the store that the settings name.
