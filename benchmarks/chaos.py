@@ -29,11 +29,12 @@ from .arguments import at_least
 from .harness import finish, table
 from .kill_tests import MARK, counting
 from .months.absence import Absence
-from .months.real_world import HEAD, RealWorld
+from .months.real_world import RealWorld
 from .months.stub_world import StubWorld
+from .months.world import HEAD
 
 PROGRESS_S, ANSWER_S, END_S = 90.0, 180.0, 600.0
-World = RealWorld | StubWorld
+Worlds = RealWorld | StubWorld
 
 
 @dataclass
@@ -73,10 +74,10 @@ def main() -> None:
 
 
 @contextmanager
-def _world(name: str, jobs: int, dice: random.Random) -> Iterator[World]:
+def _world(name: str, jobs: int, dice: random.Random) -> Iterator[Worlds]:
     with tempfile.TemporaryDirectory(prefix=MARK, ignore_cleanup_errors=True) as folder:
         where = Path(folder)
-        world: World = (
+        world: Worlds = (
             RealWorld(where, counting(where / "job"), jobs, MARK, dice)
             if name == "real"
             else StubWorld(where, dice)
@@ -87,11 +88,11 @@ def _world(name: str, jobs: int, dice: random.Random) -> Iterator[World]:
             world.close()
 
 
-def hurt(world: World, faults: int, heads: int, dice: random.Random) -> Tally:
+def hurt(world: Worlds, faults: int, heads: int, dice: random.Random) -> Tally:
     """Let faults happen, and count what they do."""
     tally, absence = Tally(), Absence(world.settings.state_dir)
     try:
-        for at, kind in enumerate(_order(world.KINDS, faults, heads, dice)):
+        for at, kind in enumerate(_order(world.kinds, faults, heads, dice)):
             world.refill()
             tally.stalled += not world.moves(PROGRESS_S)
             began_s = time.monotonic()

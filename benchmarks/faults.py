@@ -198,13 +198,14 @@ def longest_wait_s() -> float:
     with hurt() as subject:
         try:
             for ahead_s in (-HOUR_S, HOUR_S, 0.0):
+                # As a person sets it. The type checker takes a module for constant.
                 clock_module.time.time = partial(_ahead, real, ahead_s)  # type: ignore[assignment]
                 end_s = time.monotonic() + CLOCK_S
                 while time.monotonic() < end_s:
                     longest_s = max(longest_s, time.monotonic() - subject.last_s)
                     time.sleep(0.01)  # the clock stays so for a while
         finally:
-            clock_module.time.time = real  # type: ignore[assignment]
+            clock_module.time.time = real  # type: ignore[assignment]  # as above
     return longest_s
 
 

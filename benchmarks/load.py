@@ -111,7 +111,7 @@ def quiet_ticks(folder: Path, ended: int, queued: int, running: int) -> float:
 
 def _quiet_tick_ms(subject: House) -> float:
     subject.ask("forget_times")
-    time.sleep(QUIET_S)
+    time.sleep(QUIET_S)  # so long ticks are timed
     return float(np.median(subject.ask("times")["ticks"])) * 1e3
 
 

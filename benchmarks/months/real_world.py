@@ -1,4 +1,4 @@
-"""Ten jobs that really train, for chaos: their cluster is started by the commands that operators type."""
+"""Jobs that really train, for chaos: their cluster is started by the commands that operators type."""
 
 from __future__ import annotations
 
@@ -7,53 +7,36 @@ import random
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-import psutil
 from coadapt.client.client import Client
 from coadapt.client.http_api import HttpApi
 from coadapt.core.job import JobSpec
 from coadapt.core.settings import Settings
 
-from .counted_jobs import patiently
-from .cutting_proxy import CuttingProxy
-from .storage_errors import refuse_writes
-from .victims import Victims, sigkill, variable
+from .victims import variable
+from .world import Way, World
 
 NODES = "2x a100:2, 4x t4:2"
-ERRORS_S = 3.0
 UP_S = 300.0
-HEAD = "head"
-Way = Callable[[], bool]
 
 
-class RealWorld:
-    """A cluster of emulated nodes, and jobs that are submitted through a proxy that cuts connections.
+class RealWorld(World):
+    """A cluster of emulated nodes, on which jobs train.
 
     Args:
         jobs: so many train at a time.
     """
 
-    KINDS = (
-        *("training", "worker", "executor", "service", "api", "raylet"),
-        *("connections", "store errors", "checkpoint errors"),
-    )
-
     def __init__(self, folder: Path, spec: JobSpec, jobs: int, mark: str, dice: random.Random) -> None:
-        self.settings = Settings(state_dir=str(folder / "state"))
-        self.submitted: list[str] = []
-        self._spec, self._jobs, self._dice = spec, jobs, dice
-        self._there = Victims(self.settings.state_dir, mark)
-        self._proxy = CuttingProxy()
-        self.up()
+        self._spec, self._jobs = spec, jobs
+        super().__init__(Settings(state_dir=str(folder / "state")), mark, dice)
 
     def up(self) -> None:
         """Start the cluster, as an operator or systemd does it. Raises: RuntimeError."""
-        words = [sys.executable, "-m", "coadapt.cli.main", "up", "--emulate", NODES, "--round-interval", "5"]
-        environment = {**os.environ, "COADAPT_HOME": self.settings.state_dir}
-        done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=UP_S, check=False)
+        done = self._typed("up", "--emulate", NODES, "--round-interval", "5")
         if done.returncode:
             raise RuntimeError(f"`coadapt up` failed: {done.stderr}")
         record = self._there.record()
@@ -76,25 +59,6 @@ class RealWorld:
             time.sleep(0.2)  # between two looks
         return False
 
-    def apply(self, kind: str) -> bool:
-        """Let a fault happen; return whether there was something to hurt."""
-        there = self._there
-        ways: dict[str, Way] = {
-            "training": lambda: self._kill(there.training()),
-            "worker": lambda: self._kill(there.actors("ray::Worker")),
-            "executor": lambda: self._kill(there.actors("ray::AdaptiveExecutor")),
-            "service": lambda: self._kill(there.actors("ray::SchedulerService")),
-            "api": lambda: self._kill(there.actors("ray::ApiActor")),
-            "raylet": self._kill_node,
-            "connections": self._cut,
-            "store errors": lambda: self._refuse(there.actors("ray::SchedulerService")),
-            "checkpoint errors": lambda: self._refuse(
-                [one for one in there.training() if variable(one, "RANK") == "0"]
-            ),
-            HEAD: self._kill_head,
-        }
-        return ways[kind]()
-
     def finish(self, patience_s: float) -> list[dict[str, object]]:
         """Return what became of every job, after all have ended or the time is up."""
         with suppress(TimeoutError):
@@ -108,35 +72,32 @@ class RealWorld:
 
     def close(self) -> None:
         """End the cluster."""
-        environment = {**os.environ, "COADAPT_HOME": self.settings.state_dir}
-        words = [sys.executable, "-m", "coadapt.cli.main", "down", "--grace", "5", "--yes"]
-        subprocess.run(words, env=environment, capture_output=True, timeout=UP_S, check=False)
-        self._proxy.close()
+        self._typed("down", "--grace", "5", "--yes")
+        super().close()
+
+    def _ways(self) -> Mapping[str, Way]:
+        there = self._there
+        return {
+            "training": self._killing(there.training),
+            "worker": self._of("ray::Worker"),
+            "executor": self._of("ray::AdaptiveExecutor"),
+            "service": self._of("ray::SchedulerService"),
+            "api": self._of("ray::ApiActor"),
+            "raylet": self._kill_node,
+            "connections": self._cut,
+            "store errors": self._refusing(lambda: there.actors("ray::SchedulerService")),
+            "checkpoint errors": self._refusing(
+                lambda: [one for one in there.training() if variable(one, "RANK") == "0"]
+            ),
+        }
+
+    def _submit_one(self) -> str:
+        return self.client.submit(self._spec)
 
     def _going(self) -> list[dict[str, object]]:
         return [dict(row) for row in self.client.list() if row["finished_s"] is None]
 
-    def _submit(self) -> None:
-        self.submitted.append(patiently(lambda: self.client.submit(self._spec)))
-
-    def _kill(self, processes: list[psutil.Process]) -> bool:
-        return bool(processes) and sigkill(self._dice.choice(processes))
-
-    def _kill_node(self) -> bool:
-        self._there.kill_node(self._dice.choice)
-        return True
-
-    def _kill_head(self) -> bool:
-        for process in self._there.head():
-            sigkill(process)
-        self.up()
-        return True
-
-    def _cut(self) -> bool:
-        """Drop the answers to a submit until it has come through."""
-        self._proxy.cut(2)
-        self._submit()
-        return True
-
-    def _refuse(self, processes: list[psutil.Process]) -> bool:
-        return bool(processes) and refuse_writes(self._dice.choice(processes), ERRORS_S)
+    def _typed(self, *words: str) -> subprocess.CompletedProcess[str]:
+        environment = {**os.environ, "COADAPT_HOME": self.settings.state_dir}
+        command = [sys.executable, "-m", "coadapt.cli.main", *words]
+        return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=UP_S, check=False)

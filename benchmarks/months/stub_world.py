@@ -4,42 +4,32 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Mapping
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
-import psutil
 from coadapt.client.client import Client
 from coadapt.client.http_api import HttpApi
 
-from .counted_jobs import patiently
-from .cutting_proxy import CuttingProxy
 from .house import House, house, settings_in
 from .many_jobs import SPEC
-from .real_world import ERRORS_S, HEAD
-from .storage_errors import refuse_writes
-from .victims import Victims, sigkill
+from .world import Way, World
 
 NODES = "4x t4:8"
 LASTS_S = 20.0
 JOBS = 24  # that have not ended, at a time
 
 
-class StubWorld:
-    """As `RealWorld`, with one actor for the executors of all jobs."""
-
-    KINDS = ("executors", "service", "api", "raylet", "connections", "store errors")
+class StubWorld(World):
+    """A cluster on which one actor stands for the executors of all jobs."""
 
     def __init__(self, folder: Path, dice: random.Random) -> None:
-        self.settings = settings_in(folder / "state", round_interval_s=2.0, policy="fifo")
-        self.submitted: list[str] = []
-        self._folder, self._dice = folder, dice
-        self._there = Victims(self.settings.state_dir, str(folder))
-        self._proxy, self._stack = CuttingProxy(), ExitStack()
-        self.up()
+        self._folder, self._stack = folder, ExitStack()
+        super().__init__(settings_in(folder / "state", round_interval_s=2.0, policy="fifo"), str(folder), dice)
 
     def up(self) -> None:
-        """Start the cluster with its service."""
+        """Start the cluster with its service, after what is left of the one before."""
+        self._stack.close()
         self._house: House = self._stack.enter_context(house(self.settings, NODES, LASTS_S))
         self._proxy.to(self._house.record.url)
         self.client = Client(HttpApi(self._proxy.url, self._house.record.token()))
@@ -61,20 +51,6 @@ class StubWorld:
             time.sleep(0.2)  # between two looks
         return False
 
-    def apply(self, kind: str) -> bool:
-        """Let a fault happen; return whether there was something to hurt."""
-        there = self._there
-        ways: dict[str, Callable[[], bool]] = {
-            "executors": lambda: self._kill(there.actors("ray::StubExecutors")),
-            "service": lambda: self._kill(there.actors("ray::TimedService")),
-            "api": lambda: self._kill(there.actors("ray::ApiActor")),
-            "raylet": self._kill_node,
-            "connections": self._cut,
-            "store errors": lambda: self._refuse(there.actors("ray::TimedService")),
-            HEAD: self._kill_head,
-        }
-        return ways[kind]()
-
     def finish(self, patience_s: float) -> list[dict[str, object]]:
         """Return what became of every job, after all have ended or the time is up."""
         with suppress(TimeoutError):
@@ -94,32 +70,20 @@ class StubWorld:
     def close(self) -> None:
         """End the cluster."""
         self._stack.close()
-        self._proxy.close()
+        super().close()
 
-    def _submit(self) -> None:
-        self.submitted.append(patiently(lambda: self._house.submit(self.client, SPEC, self._package)))
+    def _ways(self) -> Mapping[str, Way]:
+        return {
+            "executors": self._of("ray::StubExecutors"),
+            "service": self._of("ray::TimedService"),
+            "api": self._of("ray::ApiActor"),
+            "raylet": self._kill_node,
+            "connections": self._cut,
+            "store errors": self._refusing(lambda: self._there.actors("ray::TimedService")),
+        }
+
+    def _submit_one(self) -> str:
+        return self._house.submit(self.client, SPEC, self._package)
 
     def _ended(self) -> int:
         return sum(row["finished_s"] is not None for row in self.client.list())
-
-    def _kill(self, processes: list[psutil.Process]) -> bool:
-        return bool(processes) and sigkill(self._dice.choice(processes))
-
-    def _kill_node(self) -> bool:
-        self._there.kill_node(self._dice.choice)
-        return True
-
-    def _kill_head(self) -> bool:
-        for process in self._there.head():
-            sigkill(process)
-        self._stack.close()
-        self.up()
-        return True
-
-    def _cut(self) -> bool:
-        self._proxy.cut(2)
-        self._submit()
-        return True
-
-    def _refuse(self, processes: list[psutil.Process]) -> bool:
-        return bool(processes) and refuse_writes(self._dice.choice(processes), ERRORS_S)
