@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from collections.abc import AsyncIterator
@@ -9,11 +10,13 @@ from typing import Any, NoReturn, TypeVar
 
 from fastapi import Request
 from pydantic import BaseModel, ValidationError
+from starlette.requests import ClientDisconnect
 
 from .problems import Problem, of_validation
 
 MOST_BYTES = 1 << 20  # of a JSON body
 MOST_LEVELS = 64
+QUIET_S = 60.0  # after so long without a part of a body nobody waits for the rest
 Body = TypeVar("Body", bound=BaseModel)
 
 
@@ -34,12 +37,20 @@ async def whole(request: Request, most: int) -> bytes:
 
 
 async def pieces(request: Request, most: int) -> AsyncIterator[bytes]:
-    """Yield the body of a request as it comes. Raises: Problem for one that is too large."""
+    """Yield the body of a request as it comes. Raises: Problem for one that is too large, or stops coming."""
     told = request.headers.get("content-length", "")
     if told.isdecimal() and int(told) > most:
         raise _too_large(most)
-    size = 0
-    async for part in request.stream():
+    size, stream = 0, request.stream()
+    while True:
+        try:
+            part = await asyncio.wait_for(anext(stream), QUIET_S)
+        except StopAsyncIteration:
+            return
+        except TimeoutError:
+            raise Problem(408, f"nothing more of the body came for {QUIET_S:.0f} s") from None
+        except ClientDisconnect:
+            raise Problem(400, "the connection ended within the body") from None
         size += len(part)
         if size > most:
             raise _too_large(most)

@@ -18,6 +18,7 @@ from ..core.api_settings import ApiSettings
 from ..core.identity import Identity, Role
 from ..core.json_numbers import dumps, with_finite_metrics
 from .access import RULES, changes, may, reads_metrics, sees
+from .arrivals import Arrivals
 from .feed import Feed
 from .metrics import ApiMetrics
 from .problems import Problem
@@ -25,7 +26,6 @@ from .scheduler import Scheduler
 
 KNOWN_S = 5.0  # for so long a token that was good is not asked for again
 MOST_KNOWN = 10_000
-MOST_ARRIVALS = 16  # packages that come at once
 MOST_TARGET = 200  # characters of what a change is of
 
 
@@ -35,7 +35,7 @@ class Context:
     def __init__(self, scheduler: Scheduler, settings: ApiSettings) -> None:
         self._settings = settings
         self.scheduler, self.feed = scheduler, Feed(scheduler)
-        self.arrivals = asyncio.Semaphore(MOST_ARRIVALS)
+        self.arrivals = Arrivals()
         self.metrics = ApiMetrics(scheduler, lambda: self.feed.streams)
         self._known: OrderedDict[str, tuple[float, Identity]] = OrderedDict()
         self._owners: OrderedDict[str, str] = OrderedDict()

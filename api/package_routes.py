@@ -12,7 +12,7 @@ from fastapi.responses import Response
 from ..core.package_form import MIB
 from . import bodies
 from .arriving_package import ArrivingPackage
-from .context import answer, ask, context
+from .context import answer, ask, context, who
 from .problems import Problem
 
 router = APIRouter(prefix="/v1/packages")
@@ -33,10 +33,7 @@ async def put(request: Request, name: Name) -> Response:
     It is written as it comes, so that memory does not grow with it, and looked through before it is kept.
     """
     folder, most_mib = await ask(request, "package_place")
-    arrivals = context(request).arrivals
-    if arrivals.locked():
-        raise Problem(503, "the scheduler does not answer now: too many packages arrive at once; try again")
-    async with arrivals:
+    with context(request).arrivals.one_of(who(request).user):
         try:
             with ArrivingPackage(FilePath(folder), name, most_mib) as package:
                 await _fill(request, package, most_mib * MIB)

@@ -32,6 +32,7 @@ TITLES = {
     403: "Not allowed",
     404: "Not found",
     405: "No such method",
+    408: "Too slow",
     409: "Does not fit",
     413: "Too large",
     422: "Not accepted",
