@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..core.phase import Phase
+from .listing import jobs_of_now
 
 if TYPE_CHECKING:
     from ..client.client import Client
     from ..core.schemas import ClusterView, JobRow
 
-MOST_WAITING = 200  # jobs that are asked for; all that run are among them or counted
 CLEAR = "\x1b[H\x1b[J"  # to the upper left corner, and away with what is below
 
 
@@ -32,12 +31,11 @@ def register(app: typer.Typer, connect: Callable[[], Client]) -> None:
         """Show jobs and GPUs on one screen, refreshed until Ctrl-C."""
         client = connect()
         if once or not sys.stdout.isatty():
-            print("\n".join(screen(*_look(client), time.time(), 200, None)))
+            print("\n".join(_look(client, 200, None)))
             return
         try:
             while True:
-                width, height = _size()
-                text = "\n".join(screen(*_look(client), time.time(), width, height))
+                text = "\n".join(_look(client, *_size()))
                 sys.stdout.write(f"{CLEAR}{text}")
                 sys.stdout.flush()
                 time.sleep(every)
@@ -45,9 +43,10 @@ def register(app: typer.Typer, connect: Callable[[], Client]) -> None:
             print()
 
 
-def _look(client: Client) -> tuple[ClusterView, Sequence[JobRow]]:
-    active = [phase for phase in Phase if not phase.is_terminal]
-    return client.cluster(), client.jobs(phases=active, most=MOST_WAITING)
+def _look(client: Client, width: int, height: int | None) -> list[str]:
+    now = time.time()
+    jobs, missing = jobs_of_now(client, active=True, now=now)
+    return screen(client.cluster(), jobs, missing, now, width, height)
 
 
 def _size() -> tuple[int, int]:
@@ -57,20 +56,29 @@ def _size() -> tuple[int, int]:
     return size.columns, size.lines
 
 
-def screen(view: ClusterView, jobs: Sequence[JobRow], now: float, width: int, height: int | None) -> list[str]:
+def screen(
+    view: ClusterView,
+    jobs: Sequence[JobRow],
+    missing: Collection[str],
+    now: float,
+    width: int,
+    height: int | None,
+) -> list[str]:
     """Return the lines of one screen: how full GPUs are by type, then jobs, those that run first.
 
     Args:
+        missing: the kinds of jobs of which there are more, as `listing.jobs_of_now` names them.
         height: lines at most; None: as many as there are.
     """
     running = [job for job in jobs if job["gpus"]]
     waiting = [job for job in jobs if not job["gpus"]]
     clock = time.strftime("%H:%M:%S", time.localtime(now))
-    count = "1 job" if len(running) == 1 else f"{len(running)} jobs"
-    lines = [f"{clock}  {count} with GPUs, {len(waiting)} without; round {view['rounds']}"]
+    more_run, more_wait = ("+" * (kind in missing) for kind in ("run", "wait"))
+    count = f"{len(running)}{more_run} job{'s' * (len(running) != 1)}"
+    lines = [f"{clock}  {count} with GPUs, {len(waiting)}{more_wait} without; round {view['rounds']}"]
     lines += _gpus(view)
     lines += [f"! {note}" for note in view["notes"]]
-    rows = _rows([*running, *waiting], now)
+    rows = _rows([*running, *waiting], now) if jobs else ["no jobs; `coadapt submit job.yaml` submits one"]
     room = None if height is None else max(height - len(lines) - 2, 2)
     if room is not None and len(rows) > room:
         rows = [*rows[: room - 1], f"… and {len(rows) - room + 1} more jobs"]

@@ -59,10 +59,32 @@ def test_top_prints_one_screen_where_it_is_piped(monkeypatch: pytest.MonkeyPatch
 
 def test_top_fits_its_screen() -> None:
     jobs = [row(id=f"job-{n}", reason="x" * 300) for n in range(100)]
-    lines = screen(VIEW, jobs, 0.0, 80, 24)  # type: ignore[arg-type]
+    lines = screen(VIEW, jobs, (), 0.0, 80, 24)  # type: ignore[arg-type]
     assert len(lines) < 24
     assert max(map(len, lines)) <= 80
     assert lines[-1] == "… and 83 more jobs"
+
+
+def test_top_shows_what_runs_however_many_wait_and_says_where_nothing_does(
+    monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    class Many(Watched):
+        def list(self) -> list[dict[str, Any]]:
+            waiting = [row(id=f"b-{n}", phase="queued", submitted_s=9.0) for n in range(60)]
+            return [row(id="a-1", gpus=1, gpu_type="t4", phase="running", submitted_s=0.0), *waiting]
+
+    class Empty(Watched):
+        def list(self) -> list[dict[str, Any]]:
+            return []
+
+    monkeypatch.setattr(main, "_connect", Many)
+    assert main.run(["top"]) == Exit.OK
+    told = capsys.readouterr().out.splitlines()
+    assert "1 job with GPUs, 50+ without" in told[0]
+    assert told[5].startswith("a-1 ")
+    monkeypatch.setattr(main, "_connect", Empty)
+    assert main.run(["top"]) == Exit.OK
+    assert capsys.readouterr().out.splitlines()[-1] == "no jobs; `coadapt submit job.yaml` submits one"
 
 
 def test_events_are_lines_and_go_on(monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
