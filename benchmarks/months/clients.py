@@ -38,12 +38,12 @@ class Plan:
 
 @dataclass
 class Found:
-    """What they found. Each list holds seconds."""
+    """What they found. Each list of `_s` holds seconds. `followed`: logs that were followed."""
 
     submit_s: list[float] = field(default_factory=list)
     list_s: list[float] = field(default_factory=list)
     event_s: list[float] = field(default_factory=list)
-    log_s: list[float] = field(default_factory=list)
+    followed: int = 0
     submitted: list[str] = field(default_factory=list)
     failed: dict[str, int] = field(default_factory=dict)
 
@@ -126,13 +126,11 @@ class Clients:
                     self.found.event_s.append(time.time() - json.loads(line[6:])["time_s"])
 
     async def _log(self, job_id: str) -> None:
-        offset = 0
-        while True:
-            began_s = time.monotonic()
-            answer = await self._http.get(f"/v1/jobs/{job_id}/logs", params={"offset": offset})
-            self.found.log_s.append(time.monotonic() - began_s)
-            offset = answer.json()["next"]
-            await asyncio.sleep(0.5)
+        path, patience = f"/v1/jobs/{job_id}/logs", httpx.Timeout(WAIT_S, read=None)
+        async with self._http.stream("GET", path, params={"follow": "true"}, timeout=patience) as answer:
+            self.found.followed += answer.status_code == 200
+            async for _ in answer.aiter_lines():
+                pass
 
 
 def main() -> None:

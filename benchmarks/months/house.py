@@ -80,7 +80,7 @@ class House:
         with ThreadPoolExecutor() as pool:
             one, other = pool.map(self._clients, (asking, reading))
         return Found(
-            one.submit_s, one.list_s, other.event_s, other.log_s, one.submitted, {**one.failed, **other.failed}
+            one.submit_s, one.list_s, other.event_s, other.followed, one.submitted, {**one.failed, **other.failed}
         )
 
     def _clients(self, plan: Plan) -> Found:
