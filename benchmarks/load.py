@@ -2,7 +2,7 @@
 
     python -m benchmarks.load [--ended 100000] [--queued 10000] [--running 500] [--seconds 120]
 
-A real Ray cluster, the real scheduler and API; only the executors are stubs, which report each 30 s over Ray.
+A real Ray cluster, the real scheduler and API; only the executors are stubs. They report each 30 s over Ray, and measure a job for 30 s.
 Another process submits ten jobs and reads twenty pages of the list a second, has 100 streams of events open and
 follows 20 logs. All of it shares the machine's cores, clients too.
 * tick_p99_ms, report_ms: of the scheduler's loop without its rounds, and CPU of one event of an executor.

@@ -27,7 +27,7 @@ from .harness import finish, table
 from .months.house import House, house, own_folder, settings_in, uss_mib
 from .months.many_jobs import SPEC
 
-LASTS_S = 30.0
+LASTS_S, PROFILE_S = 30.0, 1.0
 NODES = "2x t4:8"
 LEAST = {"most_ended_jobs": 100, "most_events": 1500, "most_intervals": 300, "most_profiles": 20}
 LEAST |= {"most_audit": 200, "most_rounds": 50}
@@ -51,7 +51,7 @@ def main() -> None:
     args = parser.parse_args()
     with own_folder() as folder:
         settings = settings_in(folder / "state", retention=LEAST, policy="fifo", round_interval_s=10.0)
-        with house(settings, NODES, LASTS_S) as subject:
+        with house(settings, NODES, LASTS_S, PROFILE_S) as subject:
             looks, submitted = soaked(subject, folder, args.minutes, args.warm_up, args.submits_per_minute)
             ended = len(subject.client.jobs())
     counted = [look for look in looks if look.minute >= args.warm_up]

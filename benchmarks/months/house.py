@@ -119,12 +119,14 @@ def uss_mib(process: psutil.Process) -> float:
 
 
 @contextmanager
-def house(settings: Settings, nodes: str, lasts_s: float | None = None) -> Iterator[House]:
+def house(
+    settings: Settings, nodes: str, lasts_s: float | None = None, profile_s: float = 30.0
+) -> Iterator[House]:
     """Yield it over the store that the settings name.
 
     Args:
         nodes: the emulated nodes.
-        lasts_s: how long a job trains; None: for ever.
+        lasts_s: how long a job trains; None: for ever. profile_s: how long it is measured on a GPU type.
     """
     Path(settings.state_dir).mkdir(parents=True, exist_ok=True)
     record = local_cluster.start_cluster(parse(nodes), Path(settings.state_dir))
@@ -142,7 +144,7 @@ def house(settings: Settings, nodes: str, lasts_s: float | None = None) -> Itera
             max_restarts=-1,
             max_concurrency=16,
             label_selector={"role": "head"},
-        ).remote(settings.state_dir, lasts_s)
+        ).remote(settings.state_dir, lasts_s, profile_s)
         record = start_service(record, settings, scheduler=TimedService)
         record.save(settings.state_dir)
         with_client = Client.connect(record)

@@ -34,6 +34,7 @@ from .many_jobs import measured
 
 STUBS_NAME = "stub-executors"
 REPORT_S = 30.0
+PROFILE_S = 30.0
 TICK_S = 0.2
 log = logging.getLogger(__name__)
 
@@ -50,6 +51,15 @@ class Job:
     ends_s: float | None = None
 
 
+@dataclass(frozen=True)
+class Run:
+    """A profile run, and when it is over."""
+
+    slot: Slot
+    sequence: int
+    ends_s: float
+
+
 class StubExecutors:
     """The actor. Its methods are the commands of the service to one of its jobs.
 
@@ -58,12 +68,14 @@ class StubExecutors:
     Args:
         folder: where it writes which jobs it has.
         lasts_s: how long a job trains until it has finished; None: for ever.
+        profile_s: how long it is measured on a GPU type.
     """
 
-    def __init__(self, folder: str, lasts_s: float | None = None) -> None:
-        self._file, self._lasts_s = Path(folder) / "stub_jobs.json", lasts_s
+    def __init__(self, folder: str, lasts_s: float | None = None, profile_s: float = PROFILE_S) -> None:
+        self._file, self._lasts_s, self._profile_s = Path(folder) / "stub_jobs.json", lasts_s, profile_s
         before: dict[str, int] = json.loads(self._file.read_text()) if self._file.exists() else {}
         self._jobs: dict[str, Job] = {}
+        self._runs: dict[tuple[str, str], Run] = {}  # by job and GPU type
         self._lock = threading.RLock()
         self._known = measured()
         self._told = 0
@@ -87,20 +99,24 @@ class StubExecutors:
             self._tell(job_id, Released(sequence, gone))
 
     def profile(self, job_id: str, life: int, slot: Slot, sequence: int) -> None:
-        """Say what is measured in a slot, at once."""
+        """Measure in a slot, which takes as long as with real processes."""
         with self._lock:
-            self._jobs.setdefault(job_id, Job(life, due_s=time.monotonic() + REPORT_S))
-        self._tell(job_id, ProfileFinished(slot.gpu_type, True, measurements=self._known, sequence=sequence))
-        self._tell(job_id, Released(sequence, (slot,)))
+            now_s = time.monotonic()
+            self._jobs.setdefault(job_id, Job(life, due_s=now_s + REPORT_S))
+            self._runs[job_id, slot.gpu_type] = Run(slot, sequence, now_s + self._profile_s)
+            self._note()
 
     def end_profile(self, job_id: str, life: int, slot: Slot, sequence: int) -> None:
-        """Give up a profile run, which is over by then."""
+        """Give up a profile run."""
+        with self._lock:
+            self._runs.pop((job_id, slot.gpu_type), None)
         self._tell(job_id, Released(sequence, (slot,)))
 
     def cancel(self, job_id: str) -> None:
         """End everything of a job."""
         with self._lock:
             job = self._jobs.pop(job_id, None)
+            self._forget_runs(job_id)
         if job is not None:
             self._tell(job_id, Released(job.sequence, job.slots), job.life)
 
@@ -108,6 +124,7 @@ class StubExecutors:
         """Begin again, with nothing."""
         with self._lock:
             job = self._jobs.pop(job_id, None)
+            self._forget_runs(job_id)
         if job is not None:
             self._tell(job_id, Released(0, (), everything=True), job.life)
 
@@ -145,6 +162,12 @@ class StubExecutors:
                 for _, job in due:
                     job.due_s = now_s + REPORT_S
                 over = [name for name, job in self._jobs.items() if job.ends_s is not None and job.ends_s <= now_s]
+                measured = {key: run for key, run in self._runs.items() if run.ends_s <= now_s}
+                for key in measured:
+                    del self._runs[key]
+            for (name, gpu_type), run in measured.items():
+                self._tell(name, ProfileFinished(gpu_type, True, measurements=self._known, sequence=run.sequence))
+                self._tell(name, Released(run.sequence, (run.slot,)))
             for name, job in due:
                 self._tell(name, self._report(job))
                 self._told += 1
@@ -167,6 +190,9 @@ class StubExecutors:
             {"loss": 64_000 / job.samples, "accuracy": 0.5},
         )
         return Reported(told, self._known.with_report(told))
+
+    def _forget_runs(self, job_id: str) -> None:
+        self._runs = {key: run for key, run in self._runs.items() if key[0] != job_id}
 
     def _note(self) -> None:
         """Write which jobs it has, as whoever kills it does not ask before."""

@@ -16,7 +16,7 @@ from .many_jobs import SPEC
 from .world import Way, World
 
 NODES = "4x t4:8"
-LASTS_S = 20.0
+LASTS_S, PROFILE_S = 20.0, 1.0
 JOBS = 24  # that have not ended, at a time
 
 
@@ -30,7 +30,7 @@ class StubWorld(World):
     def up(self) -> None:
         """Start the cluster with its service, after what is left of the one before."""
         self._stack.close()
-        self._house: House = self._stack.enter_context(house(self.settings, NODES, LASTS_S))
+        self._house: House = self._stack.enter_context(house(self.settings, NODES, LASTS_S, PROFILE_S))
         self._proxy.to(self._house.record.url)
         self.client = Client(HttpApi(self._proxy.url, self._house.record.token()))
         self._package = self._house.put_package(self._folder / "script")
