@@ -3,8 +3,8 @@
     python -m benchmarks.load [--ended 100000] [--queued 10000] [--running 500] [--seconds 120]
 
 A real Ray cluster, the real scheduler and API; only the executors are stubs. They report each 30 s over Ray, and
-measure a job for 30 s. Other processes submit ten jobs and read twenty pages of the list a second, have 100 streams
-of events open and follow 20 logs. All of it shares the machine's cores, clients too.
+measure a job for 30 s. Other processes submit ten jobs and read twenty pages of the list a second, have 100
+streams of events open and follow 20 logs. All of it shares the machine's cores, clients too.
 * tick_p99_ms, report_ms: of the scheduler's loop without its rounds, and CPU of one event of an executor.
 * tick_growth: the median tick over the store with ended jobs, over that of one without any; nobody asks then.
 * service_core_share, api_core_share: CPU seconds a second. service_mib, api_mib: PSS.
