@@ -10,10 +10,10 @@ from ..core.events import EventKind
 from ..core.job import Phase
 from ..core.sleeping import SleepingNode
 from . import profile_reuse
+from .jobs.fitting_types import allowed_types, waiting_reason
 from .jobs.lifecycle import advance
 from .jobs.record import JobRecord, ProfileRun
 from .reactions import Reaction
-from .snapshot import allowed_types, waiting_reason
 from .store.events import Event
 
 

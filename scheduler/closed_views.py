@@ -8,10 +8,10 @@ from typing import Any
 from ..core.cluster import Cluster
 from ..core.schemas import WindowRow
 from .drain import stays
+from .jobs.fitting_types import runs_somewhere
 from .jobs.record import JobRecord
 from .node_orders import Window
 from .nodes import NodesSnapshot
-from .snapshot import runs_somewhere
 
 MOST_TOLD = 3  # nodes, and reasons, that a sentence names
 

@@ -14,10 +14,10 @@ from ..core.cluster import Cluster
 from ..core.errors import NodeOrderError
 from ..core.events import EventKind
 from ..core.wording import span
-from .backends import NodeSource
 from .clock import Clock
 from .closures import Closed, Closure, Source, moment
 from .node_orders import LEAD_S, NodeOrders, NoticeGiven, Order, Window, closed_nodes
+from .node_source import NodeSource
 from .nodes import NodesSnapshot
 from .store.events import Event
 from .store.store import Store

@@ -25,10 +25,10 @@ from ..estimators.run_lengths import RunLengthLearner
 from ..executor.protocol.job_events import NOTHING_SENT, ExecutorEvent, Released, Sent
 from ..policies.contract.plan_check import WrongPlan, check_plan
 from ..policies.contract.round import Plan, Planner, Round
-from .backends import ExecutorBackend, NodeSource
 from .clock import Clock
 from .degraded import StoreWatch
 from .drain import stays
+from .executor_backend import ExecutorBackend
 from .expectations import NO_LENGTHS
 from .foresight import Foresight
 from .garbage import not_collected
@@ -40,6 +40,7 @@ from .known_profiles import KnownProfiles
 from .launcher import ForceOut
 from .learning import LearningHook
 from .models import ModelCache
+from .node_source import NodeSource
 from .nodes import NodesSnapshot
 from .phase_times import PhaseTimes
 from .reactions import claim, end, force_out, lose_everything, react, start_profile, with_forecast

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ..core.cluster import Cluster
 from ..core.sleeping import SleepingNode
-from .backends import NodeSource
+from .node_source import NodeSource
 from .nodes import NodesSnapshot
 from .power.machine import LEAVING, WAKING, Machine
 from .power.rules import Seen, awaited

@@ -12,8 +12,8 @@ from ..core.power_settings import MACHINE, VERBS, PowerSettings
 from ..core.schemas import MachineRow
 from ..core.settings import Settings
 from . import ray_private
-from .backends import NodeSource
 from .machine_table import MachineTable
+from .node_source import NodeSource
 from .nodes import lease_name
 from .power import closing
 from .power.adapter import Adapter, AdapterError

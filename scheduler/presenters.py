@@ -42,11 +42,11 @@ from ..policies.warm_up import COMPILING
 from .closures import Closed
 from .habits import habits_of
 from .hooks import RoundDone
+from .jobs.fitting_types import runs_somewhere, waiting_reason
 from .jobs.record import JobRecord, ProfileRun, Refusals
+from .jobs.sleeping_nodes import waited_for, why_it_waits
 from .loop import Health
 from .nodes import NodesSnapshot
-from .sleeping_nodes import waited_for, why_it_waits
-from .snapshot import runs_somewhere, waiting_reason
 from .status import ends_s, status_of
 from .store.events import Event
 from .targets import progress
@@ -361,15 +361,6 @@ def devices_of(job: JobRecord) -> dict[str, list[int]]:
     for slot in job.occupied:
         found.setdefault(slot.node_id, set()).update(slot.devices)
     return {node: sorted(devices) for node, devices in sorted(found.items())}
-
-
-def why_not_measured(job: JobRecord) -> str:
-    """Tell why all profile runs of a job failed. A reason that several GPU types share is told once."""
-    types: dict[str, list[str]] = {}
-    for run in job.profiles:
-        types.setdefault(run.reason, []).append(run.gpu_type)
-    reasons = "; ".join(f"{', '.join(names)}: {reason}" for reason, names in types.items())
-    return f"could not be measured on any GPU type: {reasons}"
 
 
 def explain(

@@ -14,11 +14,10 @@ from ..core.slot import Slot
 from . import profile_reuse
 from .commands import Command, EndProfile, RestartExecutor
 from .habits import fits_nowhere
+from .jobs.fitting_types import allowed_types
 from .jobs.lifecycle import advance
 from .jobs.record import JobRecord, ProfileRun
-from .presenters import why_not_measured
 from .reactions import Reaction, end, give_up_profile
-from .snapshot import allowed_types
 from .store.events import Event
 from .unmeasured_types import with_new_types
 
@@ -131,3 +130,12 @@ def finish_profiling(job: JobRecord, settings: Settings, now: float) -> Reaction
     if known or not job.profiles:
         return Reaction(replace(job, state=advance(job.state, Phase.QUEUED, now, "waiting for GPUs")), round=True)
     return end(job, Phase.FAILED, why_not_measured(job), now)
+
+
+def why_not_measured(job: JobRecord) -> str:
+    """Tell why all profile runs of a job failed. A reason that several GPU types share is told once."""
+    types: dict[str, list[str]] = {}
+    for run in job.profiles:
+        types.setdefault(run.reason, []).append(run.gpu_type)
+    reasons = "; ".join(f"{', '.join(names)}: {reason}" for reason, names in types.items())
+    return f"could not be measured on any GPU type: {reasons}"

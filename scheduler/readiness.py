@@ -7,8 +7,8 @@ import threading
 
 from ..core.settings import Settings
 from ..policies.warm_up import COMPILING
-from .backends import NodeSource
 from .kernels import load_kernels
+from .node_source import NodeSource
 
 log = logging.getLogger(__name__)
 

@@ -8,8 +8,8 @@ from functools import partial
 
 from ..core.settings import Settings
 from ..executor.protocol.job_events import ExecutorEvent
-from .backends import ExecutorBackend
 from .commands import Command, EndAll, EndProfile, LeaveGpus, RetireExecutor, SaveNow
+from .executor_backend import ExecutorBackend
 from .hooks import Change, Hooks
 from .jobs.record import JobRecord
 from .reactions import Reaction

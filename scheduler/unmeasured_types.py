@@ -7,8 +7,8 @@ from dataclasses import replace
 from ..core.cluster import Cluster
 from ..core.job import Phase
 from . import profile_reuse
+from .jobs.fitting_types import allowed_types
 from .jobs.record import JobRecord, ProfileRun
-from .snapshot import allowed_types
 
 
 def with_new_types(job: JobRecord, cluster: Cluster) -> JobRecord:

@@ -8,10 +8,10 @@ from typing import Any
 from ...core.schemas import HealthView
 from ...core.settings import Settings
 from .. import presenters
-from ..backends import NodeSource
 from ..clock import Clock
 from ..closing_nodes import ClosingNodes
 from ..cycle import SchedulingCycle
+from ..node_source import NodeSource
 from ..notice_listeners import NoticeListeners
 from ..powering import Powering
 from ..readiness import Readiness

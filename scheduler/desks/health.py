@@ -8,7 +8,6 @@ from ...core.figures import Figures
 from ...core.schemas import HealthView
 from ...core.settings import Settings
 from .. import presenters
-from ..backends import NodeSource
 from ..backups import Backups
 from ..clock import Clock
 from ..cycle import SchedulingCycle
@@ -16,6 +15,7 @@ from ..degraded import StoreWatch
 from ..figures import collected
 from ..housekeeping import Housekeeping
 from ..loop import Health
+from ..node_source import NodeSource
 from ..readiness import Readiness
 from ..store.store import Store
 

@@ -12,9 +12,9 @@ from ...core.settings import Settings
 from ...executor.files.job_folder import work_folder
 from ...policies.contract.policy import Policy
 from .. import closed_views, presenters
-from ..backends import NodeSource
 from ..cycle import SchedulingCycle
 from ..jobs.record import JobRecord
+from ..node_source import NodeSource
 from ..nodes import NodesSnapshot
 from ..readiness import Readiness
 from ..recording import trace_lines

@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from .. import closed_views
-from ..backends import NodeSource
 from ..clock import Clock
 from ..closing_nodes import ClosingNodes, Told
 from ..cycle import SchedulingCycle
 from ..degraded import StoreWatch
 from ..node_orders import LEAD_S
+from ..node_source import NodeSource
 from ..powering import Powering
 from .moments import Moments
 

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from coadapt.core.cluster import Cluster, Node
 from coadapt.core.job import JobSpec, ResourceRequest
+from coadapt.scheduler.jobs.fitting_types import allowed_types, waiting_reason
 from coadapt.scheduler.nodes import GIB, homes_of, node_of
-from coadapt.scheduler.snapshot import allowed_types, waiting_reason
 
 
 def row(labels: dict[str, str], alive: bool = True, **resources: float) -> dict[str, Any]:

@@ -12,7 +12,8 @@ from coadapt.core.job import JobSpec, Phase
 from coadapt.core.settings import Settings
 from coadapt.policies.catalogue import make_policy
 from coadapt.policies.per_pool import PerPool
-from coadapt.scheduler.snapshot import allowed_types, take_snapshot, waiting_reason
+from coadapt.scheduler.jobs.fitting_types import allowed_types, waiting_reason
+from coadapt.scheduler.snapshot import take_snapshot
 from coadapt.scheduler.store.store import Store
 from coadapt.scheduler.unmeasured_types import with_new_types
 

@@ -33,14 +33,13 @@ from coadapt.scheduler.presenters import (
     job_row,
     wait_reason,
     why_not_in_round,
-    why_not_measured,
 )
 from coadapt.scheduler.reactions import claim, end, react
 from coadapt.scheduler.store.events import Event
 
 from tests.support.cycles import World
 from tests.support.listed import Listed
-from tests.support.records import REPORT, A, B, job, profiling, running
+from tests.support.records import REPORT, A, B, job, running
 
 
 def rows_of(world: World) -> dict[str, JobRow]:
@@ -251,14 +250,6 @@ def test_the_cluster_shows_what_happened_to_no_job() -> None:
     event = Event(EventKind.ERROR, 7.0, None, {"text": "the policy did not plan round 3: no"})
     (told,) = cluster_view(NodesSnapshot(), [], Settings(), 3, None, events=[event])["events"]
     assert told == {"time_s": 7.0, "kind": "error", "text": "the policy did not plan round 3: no"}
-
-
-def test_what_keeps_a_job_from_being_measured_is_told_once() -> None:
-    runs = [
-        ProfileRun(t, ok=False, reason=why) for t, why in (("a100", "no six"), ("t4", "no six"), ("rtx", "late"))
-    ]
-    told = "could not be measured on any GPU type: a100, t4: no six; rtx: late"
-    assert why_not_measured(profiling(*runs)) == told
 
 
 def told(world: World, name: str) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from coadapt.scheduler.profiling import (
     measure_on_new_types,
     measure_on_present_types,
     skip_known,
+    why_not_measured,
 )
 from coadapt.scheduler.reactions import react, start_profile
 
@@ -162,3 +163,11 @@ def test_a_job_queues_once_it_has_been_measured_or_has_waited_long_enough(
 ) -> None:
     waits = job(Phase.PROFILING, profiles=runs, measurements=measured(*known) if known else None)
     assert finish_profiling(waits, SETTINGS, now).job.phase is phase
+
+
+def test_what_keeps_a_job_from_being_measured_is_told_once() -> None:
+    runs = [
+        ProfileRun(t, ok=False, reason=why) for t, why in (("a100", "no six"), ("t4", "no six"), ("rtx", "late"))
+    ]
+    told = "could not be measured on any GPU type: a100, t4: no six; rtx: late"
+    assert why_not_measured(profiling(*runs)) == told

@@ -1,7 +1,4 @@
-"""What a cycle needs from outside: a source of nodes, and executors that take commands.
-
-`nodes.py` and `executors.py` implement both with Ray.
-"""
+"""What a cycle needs of executors: they take commands, and tell what they do."""
 
 from __future__ import annotations
 
@@ -11,15 +8,6 @@ from typing import Protocol
 from ..core.slot import Slot
 from ..executor.executor_job import ExecutorStatus
 from .jobs.record import JobRecord
-from .nodes import NodesSnapshot
-
-
-class NodeSource(Protocol):
-    """Knows the nodes of the cluster, as `nodes.NodeView` does."""
-
-    @property
-    def snapshot(self) -> NodesSnapshot:
-        """Return the newest snapshot."""
 
 
 class ExecutorBackend(Protocol):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..core.cluster import Cluster
-from ..core.job import JobSpec
-from ..core.sleeping import SleepingNode, with_sleeping
+from ...core.cluster import Cluster
+from ...core.job import JobSpec
+from ...core.sleeping import SleepingNode, with_sleeping
 
 
 def waited_for(spec: JobSpec, cluster: Cluster, asleep: Sequence[SleepingNode]) -> tuple[SleepingNode, ...]:

@@ -17,8 +17,8 @@ from coadapt.core.settings import Settings
 from coadapt.core.sleeping import SleepingNode, with_sleeping
 from coadapt.policies.catalogue import make_policy, policy_names
 from coadapt.policies.per_pool import PerPool
+from coadapt.scheduler.jobs.sleeping_nodes import waited_for, why_it_waits
 from coadapt.scheduler.presenters import cluster_view, explain, job_details, job_row, wait_reason
-from coadapt.scheduler.sleeping_nodes import waited_for, why_it_waits
 
 from tests.support.cycles import World, nodes_of
 from tests.support.rounds import cluster
