@@ -32,7 +32,7 @@ $(STAMP): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	$(BIN)/python -m pip install --quiet -c constraints.txt torch
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dev]'
-	$(BIN)/python -m coadapt.scheduler.kernels coadapt  # compiles the solver, so that no round waits for it
+	$(BIN)/python -m coadapt.scheduler.rounds.kernels coadapt  # compiles the solver, so that no round waits for it
 	touch $@
 
 clean:

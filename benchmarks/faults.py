@@ -31,10 +31,10 @@ from pathlib import Path
 
 from coadapt.core.errors import StateError
 from coadapt.core.job import JobSpec
-from coadapt.scheduler import clock as clock_module
-from coadapt.scheduler.clock import SystemClock
-from coadapt.scheduler.degraded import StoreWatch
-from coadapt.scheduler.loop import Loop
+from coadapt.scheduler.runtime import clock as clock_module
+from coadapt.scheduler.runtime.clock import SystemClock
+from coadapt.scheduler.runtime.degraded import StoreWatch
+from coadapt.scheduler.runtime.loop import Loop
 from coadapt.scheduler.store.store import Store
 from sqlalchemy import event
 
@@ -45,28 +45,34 @@ from .months import control_plane, garbled_store
 STORE = "tests/scheduler/store"
 # What an operator met, and the tests that hold it now.
 LINES: dict[str, tuple[str, ...]] = {
-    "1 a full disk or a held lock ends rounds": ("tests/scheduler/test_loop.py",),
-    "2 one job or one executor stops all": ("tests/scheduler/test_quarantine.py", "tests/scheduler/test_lanes.py"),
+    "1 a full disk or a held lock ends rounds": ("tests/scheduler/runtime/test_loop.py",),
+    "2 one job or one executor stops all": (
+        "tests/scheduler/test_quarantine.py",
+        "tests/scheduler/runtime/test_lanes.py",
+    ),
     "3 no upgrade, no rollback, settings need a stop": (
         f"{STORE}/test_migrations.py",
-        "tests/scheduler/test_live_settings.py",
+        "tests/scheduler/runtime/test_live_settings.py",
     ),
-    "4 a clock that is set": ("tests/scheduler/test_clock.py",),
+    "4 a clock that is set": ("tests/scheduler/runtime/test_clock.py",),
     "5 every job that ever ran is visited": (f"{STORE}/test_store.py", "tests/api/test_bad_input.py"),
     "6 nothing is pruned, backups are empty": (
         f"{STORE}/test_retention.py",
         f"{STORE}/test_row_pruning.py",
         f"{STORE}/test_restoring.py",
-        "tests/scheduler/test_pruning.py",
-        "tests/scheduler/test_log_retention.py",
+        "tests/scheduler/care/test_pruning.py",
+        "tests/scheduler/observers/test_log_retention.py",
     ),
     "7 executors keep memory, losses add up": (
-        "tests/scheduler/test_rest.py",
-        "tests/scheduler/test_executors.py",
+        "tests/scheduler/changes/test_rest.py",
+        "tests/scheduler/executors/test_actors.py",
     ),
     "8 two services on one store": (f"{STORE}/test_opening.py",),
-    "9 a script owns the cluster": ("tests/executor/sandbox", "tests/scheduler/test_private_folders.py"),
-    "10 packages and specs are believed": ("tests/scheduler/test_submissions.py", "tests/api/test_bad_input.py"),
+    "9 a script owns the cluster": ("tests/executor/sandbox", "tests/scheduler/care/test_private_folders.py"),
+    "10 packages and specs are believed": (
+        "tests/scheduler/changes/test_submissions.py",
+        "tests/api/test_bad_input.py",
+    ),
     "11 variables of GPUs, metrics without bound": ("tests/client/test_bad_jobs.py", f"{STORE}/test_metrics.py"),
 }
 EVERY_S = 0.05  # between two submits

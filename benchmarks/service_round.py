@@ -34,7 +34,7 @@ from coadapt.policies.warm_up import warm_up
 from coadapt.scheduler.cycle import CycleResult, SchedulingCycle
 from coadapt.scheduler.jobs.lifecycle import advance
 from coadapt.scheduler.jobs.record import JobRecord, ProfileRun
-from coadapt.scheduler.nodes import NodesSnapshot
+from coadapt.scheduler.nodes.node_view import NodesSnapshot
 from coadapt.scheduler.store.intervals import UsageInterval
 from coadapt.scheduler.store.store import Store
 

@@ -129,7 +129,7 @@ def _serve_again(
 def _check_isolation(settings: Settings, on_rays: bool, tell: Callable[[str], None]) -> None:
     """Say aloud that jobs are not set apart. Raises: LocalClusterError where they cannot be as asked for."""
     from ..executor.sandbox.line import problem
-    from ..scheduler.private_folders import unreachable
+    from ..scheduler.care.private_folders import unreachable
 
     if settings.isolation is Isolation.NONE:
         tell("isolation: none: jobs run as you and reach all that you reach; `up --isolation` sets them apart")

@@ -51,7 +51,7 @@ def connected_ray(record: ClusterRecord) -> ModuleType:
             "" if os.environ.get("RAY_AUTH_MODE") == "token" else "; if it takes a token, set RAY_AUTH_MODE=token"
         )
         raise NoClusterError(f"no Ray cluster answers at {record.address}: {reason}{hint}") from None
-    from ..scheduler.ray_private import without_worker_logs
+    from ..scheduler.runtime.ray_private import without_worker_logs
 
     # Ray prints pages to every driver's terminal when any worker of the cluster dies. A job's events say the same
     # in a line.

@@ -12,9 +12,9 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from ..core.errors import SecretError, StoreError
 from ..core.settings import Settings
-from ..scheduler.file_findings import file_findings
-from ..scheduler.secret_keys import SecretKeys
-from ..scheduler.secrets import lost
+from ..scheduler.access.secret_keys import SecretKeys
+from ..scheduler.access.secrets import lost
+from ..scheduler.care.file_findings import file_findings
 from ..scheduler.store import backup, doctor, migrating, opening, restoring, secrets
 from ..scheduler.store.database import Database, shown
 from ..scheduler.store.doctor import Examined, Finding

@@ -25,38 +25,38 @@ from ..estimators.run_lengths import RunLengthLearner
 from ..executor.protocol.job_events import NOTHING_SENT, ExecutorEvent, Released, Sent
 from ..policies.contract.plan_check import WrongPlan, check_plan
 from ..policies.contract.round import Plan, Planner, Round
-from .clock import Clock
-from .degraded import StoreWatch
-from .drain import stays
-from .executor_backend import ExecutorBackend
-from .expectations import NO_LENGTHS
-from .foresight import Foresight
-from .garbage import not_collected
+from .changes.drain import stays
+from .changes.reactions import claim, end, force_out, lose_everything, react, start_profile, with_forecast
+from .changes.rest import leaves_node, may_have_executor
+from .changes.upkeep import steps
+from .executors.executor_backend import ExecutorBackend
 from .guarding import Guard, log_error
-from .hooks import CycleHook, HookError, Hooks, IntervalHook, PlanLogHook, RoundDone
 from .job_orders import JobOrders
 from .jobs.record import JobRecord, Stopped
-from .known_profiles import KnownProfiles
-from .launcher import ForceOut
-from .learning import LearningHook
-from .models import ModelCache
-from .node_source import NodeSource
-from .nodes import NodesSnapshot
-from .phase_times import PhaseTimes
-from .reactions import claim, end, force_out, lose_everything, react, start_profile, with_forecast
+from .nodes.node_source import NodeSource
+from .nodes.node_view import NodesSnapshot
+from .observers.foresight import Foresight
+from .observers.hooks import CycleHook, HookError, Hooks, IntervalHook, PlanLogHook, RoundDone
+from .observers.known_profiles import KnownProfiles
+from .observers.learning import LearningHook
+from .observers.phase_times import PhaseTimes
+from .observers.round_log import RoundLog
+from .observers.tallies import Tallies
 from .reattachment import reattach
 from .records import Records
-from .rest import leaves_node, may_have_executor
-from .round_log import RoundLog
-from .round_times import RoundTimes
+from .rounds.expectations import NO_LENGTHS
+from .rounds.launcher import ForceOut
+from .rounds.models import ModelCache
+from .rounds.round_times import RoundTimes
+from .rounds.snapshot import TRAINED_IN, Snapshot, take_snapshot
+from .rounds.transition import CycleAction, StartProfile, Wanted, actions, in_use, plan_slots, without_given_up
+from .runtime.clock import Clock
+from .runtime.degraded import StoreWatch
+from .runtime.garbage import not_collected
 from .services.contract import Advice
-from .snapshot import TRAINED_IN, Snapshot, take_snapshot
 from .store.events import Event
 from .store.failures import StoreError
 from .store.store import Store
-from .tallies import Tallies
-from .transition import CycleAction, StartProfile, Wanted, actions, in_use, plan_slots, without_given_up
-from .upkeep import steps
 
 log = logging.getLogger(__name__)
 

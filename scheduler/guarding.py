@@ -11,10 +11,10 @@ from dataclasses import replace
 from ..core.events import EventKind
 from ..core.logs import about
 from ..core.wording import in_words
-from .clock import Clock
-from .hooks import HookError
-from .reactions import Reaction
+from .changes.reactions import Reaction
+from .observers.hooks import HookError
 from .records import Records
+from .runtime.clock import Clock
 from .store.events import Event
 from .store.failures import StoreError
 from .store.store import Store

@@ -9,16 +9,16 @@ from dataclasses import replace
 from ..core.errors import JobStateError, KeyReusedError
 from ..core.events import EventKind
 from ..core.job import JobSpec
-from .clock import Clock
-from .degraded import StoreWatch
+from .changes.reactions import Reaction
+from .changes.verbs import Verb, cancel
 from .jobs.record import JobRecord, Origin
-from .reactions import Reaction
+from .observers.tallies import Tallies
 from .records import Records
+from .rounds.transition import Wanted
+from .runtime.clock import Clock
+from .runtime.degraded import StoreWatch
 from .store.events import Event
 from .store.store import Store
-from .tallies import Tallies
-from .transition import Wanted
-from .verbs import Verb, cancel
 
 
 class JobOrders:

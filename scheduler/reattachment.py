@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ..executor.executor_job import ExecutorStatus
-from .executor_backend import ExecutorBackend
+from .changes.reactions import lose_everything, restart_unnamed
+from .executors.executor_backend import ExecutorBackend
 from .jobs.record import JobRecord
-from .reactions import lose_everything, restart_unnamed
 from .records import Records
 
 

@@ -8,14 +8,14 @@ from functools import partial
 
 from ..core.settings import Settings
 from ..executor.protocol.job_events import ExecutorEvent
-from .commands import Command, EndAll, EndProfile, LeaveGpus, RetireExecutor, SaveNow
-from .executor_backend import ExecutorBackend
-from .hooks import Change, Hooks
+from .changes.commands import Command, EndAll, EndProfile, LeaveGpus, RetireExecutor, SaveNow
+from .changes.reactions import Reaction
+from .changes.rest import with_rest
+from .changes.upkeep import due_s, is_news
+from .executors.executor_backend import ExecutorBackend
 from .jobs.record import JobRecord
-from .reactions import Reaction
-from .rest import with_rest
+from .observers.hooks import Change, Hooks
 from .store.store import Store
-from .upkeep import due_s, is_news
 
 
 class Records:

@@ -12,9 +12,9 @@ from coadapt.core.job import JobSpec, Phase
 from coadapt.core.reports import JobInfo, StepRow
 from coadapt.core.settings import Settings
 from coadapt.estimators.measurements import Measurements
-from coadapt.scheduler.clock import SystemClock
 from coadapt.scheduler.jobs.lifecycle import advance
 from coadapt.scheduler.jobs.record import JobRecord, ProfileRun
+from coadapt.scheduler.runtime.clock import SystemClock
 from coadapt.scheduler.store.events import Event, EventKind
 from coadapt.scheduler.store.intervals import UsageInterval
 from coadapt.scheduler.store.store import Store

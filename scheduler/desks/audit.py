@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ..audit import AuditLog
+from ..access.audit import AuditLog
 
 
 class AuditDesk:

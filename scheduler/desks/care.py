@@ -7,9 +7,9 @@ from dataclasses import asdict
 from typing import Any
 
 from ...core.output_tree import PART_BYTES
-from ..backups import Backups
-from ..degraded import StoreWatch
-from ..pruning import Pruning
+from ..care.backups import Backups
+from ..care.pruning import Pruning
+from ..runtime.degraded import StoreWatch
 
 
 class CareDesk:

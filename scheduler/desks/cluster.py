@@ -7,16 +7,16 @@ from typing import Any
 
 from ...core.schemas import HealthView
 from ...core.settings import Settings
-from .. import presenters
-from ..clock import Clock
-from ..closing_nodes import ClosingNodes
 from ..cycle import SchedulingCycle
-from ..node_source import NodeSource
-from ..notice_listeners import NoticeListeners
-from ..powering import Powering
-from ..readiness import Readiness
+from ..nodes.closing_nodes import ClosingNodes
+from ..nodes.node_source import NodeSource
+from ..nodes.notice_listeners import NoticeListeners
+from ..nodes.powering import Powering
+from ..rounds.readiness import Readiness
+from ..runtime.clock import Clock
 from ..store import rounds
 from ..store.store import Store
+from ..views.cluster_views import cluster_view
 from .moments import Moments
 
 
@@ -52,7 +52,7 @@ class ClusterDesk:
         """Return `core.schemas.ClusterView`."""
         last, now = self._cycle.last_round, self._clock.steady_s()
         found = dict(
-            presenters.cluster_view(
+            cluster_view(
                 self._nodes.snapshot,
                 tuple(self._store.unretired.values()),
                 self._settings,

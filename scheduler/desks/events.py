@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from .. import presenters
 from ..store.store import Store
+from ..views.event_views import numbered_event
 from .moments import Moments
 
 
@@ -19,12 +19,12 @@ class EventsDesk:
     def events_after(self, number: int, most: int) -> Sequence[dict[str, Any]]:
         """Return the first events after one with a number, oldest first."""
         found = self._store.events_after(number, most)
-        return self._moments.shown([presenters.numbered_event(event) for event in found])
+        return self._moments.shown([numbered_event(event) for event in found])
 
     def job_events(self, job_id: str, last: int = 200) -> Sequence[dict[str, Any]]:
         """Return the newest events of a job, oldest first. Raises: KeyError."""
         found = self._store.events(self._store.get(job_id).id, last)
-        return self._moments.shown([presenters.numbered_event(event) for event in found])
+        return self._moments.shown([numbered_event(event) for event in found])
 
     def newest_events(
         self, last: int, job_id: str | None, kinds: Sequence[str], since_s: float | None, owner: str | None
@@ -36,7 +36,7 @@ class EventsDesk:
             owner: only of this user's jobs and of the cluster; None: of all.
         """
         found = self._store.newest_events(last, job_id, kinds, self._moments.steady_s(since_s), owner)
-        return self._moments.shown([presenters.numbered_event(event) for event in found])
+        return self._moments.shown([numbered_event(event) for event in found])
 
     def last_event(self) -> int:
         """Return the number of the newest event."""

@@ -7,17 +7,17 @@ from collections.abc import Callable
 from ...core.figures import Figures
 from ...core.schemas import HealthView
 from ...core.settings import Settings
-from .. import presenters
-from ..backups import Backups
-from ..clock import Clock
+from ..care.backups import Backups
+from ..care.housekeeping import Housekeeping
 from ..cycle import SchedulingCycle
-from ..degraded import StoreWatch
-from ..figures import collected
-from ..housekeeping import Housekeeping
-from ..loop import Health
-from ..node_source import NodeSource
-from ..readiness import Readiness
+from ..nodes.node_source import NodeSource
+from ..rounds.readiness import Readiness
+from ..runtime.clock import Clock
+from ..runtime.degraded import StoreWatch
+from ..runtime.loop import Health
 from ..store.store import Store
+from ..views.cluster_views import health_view
+from ..views.figures import collected
 
 
 class HealthDesk:
@@ -55,7 +55,7 @@ class HealthDesk:
     def health(self) -> HealthView:
         """Return how old its last round and tick are, and what it cannot do now."""
         notes = [*self._watch.notes(), *self._housekeeping.notes()]
-        return presenters.health_view(self._of_loop(), notes, self._cycle.round_age_s())
+        return health_view(self._of_loop(), notes, self._cycle.round_age_s())
 
     def figures(self) -> Figures:
         """Return what is told to those who watch the service."""

@@ -11,16 +11,19 @@ from ...core.decisions import WaitReason
 from ...core.settings import Settings
 from ...executor.files.job_folder import work_folder
 from ...policies.contract.policy import Policy
-from .. import closed_views, presenters
 from ..cycle import SchedulingCycle
 from ..jobs.record import JobRecord
-from ..node_source import NodeSource
-from ..nodes import NodesSnapshot
-from ..readiness import Readiness
-from ..recording import trace_lines
+from ..nodes.node_source import NodeSource
+from ..nodes.node_view import NodesSnapshot
+from ..rounds.readiness import Readiness
 from ..store import tables
 from ..store.metrics import MetricsHistory
 from ..store.store import Store
+from ..views import closed_views
+from ..views.explaining import explain
+from ..views.job_views import job_details, job_row
+from ..views.recording import trace_lines
+from ..views.waiting import wait_reason
 from .moments import Moments
 
 
@@ -64,8 +67,7 @@ class JobViewsDesk:
         found = self._store.page(before, most + 1, tables.chosen(phases, owner, name, ids))
         shown_jobs, cluster = found[:most], _cluster(nodes)
         rows = [
-            dict(presenters.job_row(job, self._waits(job, nodes), cluster, nodes.asleep))
-            | self._why_waits(job, nodes)
+            dict(job_row(job, self._waits(job, nodes), cluster, nodes.asleep)) | self._why_waits(job, nodes)
             for job in shown_jobs
         ]
         return self._moments.shown(rows), shown_jobs[-1].number if len(found) > most else None
@@ -91,16 +93,14 @@ class JobViewsDesk:
         outputs = self._settings.outputs_url(job.id, job.spec.training.checkpoint.url)
         waits, cluster = self._waits(job, nodes), _cluster(nodes)
         closed = closed_views.closed_under(job, nodes, self._moments.ahead_s)
-        found = presenters.job_details(
-            job, events, self._work, outputs, waits, cluster, nodes.asleep, closed=closed
-        )
+        found = job_details(job, events, self._work, outputs, waits, cluster, nodes.asleep, closed=closed)
         return self._moments.shown(dict(found) | self._why_waits(job, nodes))
 
     def explain(self, job_id: str) -> dict[str, Any]:
         """Explain what the last round decided on a job, or why it took no part. Raises: KeyError."""
         job = self._store.get(job_id)
         cycle, nodes = self._cycle, self._nodes.snapshot
-        found = presenters.explain(
+        found = explain(
             job,
             cycle.last_round,
             self._policy(),
@@ -136,7 +136,7 @@ class JobViewsDesk:
         return {"reason": why} if why else {}
 
     def _waits(self, job: JobRecord, nodes: NodesSnapshot) -> WaitReason | None:
-        return presenters.wait_reason(
+        return wait_reason(
             job,
             self._cycle.last_round,
             _cluster(nodes),

@@ -9,14 +9,14 @@ from typing import Any
 from ...core.job import JobSpec
 from ...core.settings import Settings
 from ...estimators.measurements import Measurements
+from ..access.secrets import Secrets
+from ..changes.forks import Forks, check_resumed, origin_of, would_fork
+from ..changes.submissions import accepted
+from ..changes.verbs import VERBS, resume_changed
 from ..cycle import SchedulingCycle
-from ..forks import Forks, check_resumed, origin_of, would_fork
+from ..files.packages import PackageStore
 from ..jobs.record import ChangedFile, JobRecord
-from ..packages import PackageStore
-from ..secrets import Secrets
 from ..store.store import Store
-from ..submissions import accepted
-from ..verbs import VERBS, resume_changed
 
 
 class JobsDesk:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from ...core.settings import Settings
 from ...executor.files.job_log import sources
-from .. import job_logs, log_places
-from ..clock import Clock
+from ..files import job_logs, log_places
+from ..runtime.clock import Clock
 from ..store.store import Store
 
 

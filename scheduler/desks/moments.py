@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..clock import Clock
-from ..shown_moments import shown
+from ..runtime.clock import Clock
+from ..views.shown_moments import shown
 
 
 class Moments:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from .. import closed_views
-from ..clock import Clock
-from ..closing_nodes import ClosingNodes, Told
 from ..cycle import SchedulingCycle
-from ..degraded import StoreWatch
-from ..node_orders import LEAD_S
-from ..node_source import NodeSource
-from ..powering import Powering
+from ..nodes.closing_nodes import ClosingNodes, Told
+from ..nodes.node_orders import LEAD_S
+from ..nodes.node_source import NodeSource
+from ..nodes.powering import Powering
+from ..runtime.clock import Clock
+from ..runtime.degraded import StoreWatch
+from ..views import closed_views
 from .moments import Moments
 
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from ...core.output_tree import Name, Output
 from ...core.settings import Settings
-from ..lines import line_of
-from ..outputs import Outputs
+from ..access.lines import line_of
+from ..files.outputs import Outputs
 from ..store.store import Store
 
 

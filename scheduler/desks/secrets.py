@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..degraded import StoreWatch
+from ..access.secrets import Secrets
 from ..jobs.record import JobRecord
-from ..secrets import Secrets
+from ..runtime.degraded import StoreWatch
 
 
 class SecretsDesk:

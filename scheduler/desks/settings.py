@@ -10,13 +10,13 @@ from ...core.errors import SettingError
 from ...core.settings_change import changed
 from ...policies.per_pool import PerPool
 from ...policies.warm_up import COMPILING
-from ..chosen_policy import ChosenPolicy, planner_of
-from ..clock import Clock
 from ..cycle import SchedulingCycle
-from ..degraded import StoreWatch
-from ..kernels import load_kernels
-from ..live_settings import LiveSettings
-from ..nodes import NodeView
+from ..nodes.node_view import NodeView
+from ..rounds.chosen_policy import ChosenPolicy, planner_of
+from ..rounds.kernels import load_kernels
+from ..runtime.clock import Clock
+from ..runtime.degraded import StoreWatch
+from ..runtime.live_settings import LiveSettings
 
 log = logging.getLogger(__name__)
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from ..audit import AuditLog
+from ..access.audit import AuditLog
 
 
 class Desks:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..degraded import StoreWatch
-from ..identities import Identities
+from ..access.identities import Identities
+from ..runtime.degraded import StoreWatch
 
 
 class UsersDesk:

@@ -22,7 +22,7 @@ GRANT_S = 5.0
 SETTLE_S, LOOK_S = 3.0, 0.2
 OURS = ("CPU", "GPU")  # all of these is in the lease or in the closing group
 NAME = "coadapt-close-"
-LISTENER = "NoticeListener"  # the class of `scheduler/notice_listener.py`, which ends with its node
+LISTENER = "NoticeListener"  # the class of `scheduler/nodes/notice_listener.py`, which ends with its node
 
 
 class Inside(Protocol):

@@ -20,8 +20,8 @@ from ...estimators.measurements import Measurements
 from ...executor.protocol.envelope import UnknownMessage, unpacked
 from ...executor.protocol.job_events import Sent
 from ...policies.catalogue import make_policy
-from ..loop import Loop
-from ..rest import may_have_executor
+from ..changes.rest import may_have_executor
+from ..runtime.loop import Loop
 from .assembly import CLOCK, assembled
 from .desks_of import desks_of
 

@@ -19,7 +19,7 @@ from ..desks.secrets import SecretsDesk
 from ..desks.settings import SettingsDesk
 from ..desks.table import Desks
 from ..desks.users import UsersDesk
-from ..loop import Health
+from ..runtime.loop import Health
 from .parts import Parts
 
 

@@ -2,7 +2,8 @@
 
 A job trains where it is until its processes elsewhere have started, and holds both meanwhile. Jobs that get
 what it leaves wait, for GPUs as for CPUs and memory. If jobs wait for each other in a circle, one whose resources
-are needed stops first (`scheduler/launcher.py`). A job that is sent back to where it still trains just goes on.
+are needed stops first (`scheduler/rounds/launcher.py`). A job that is sent back to where it still trains just
+goes on.
 """
 
 from __future__ import annotations

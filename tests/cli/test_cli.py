@@ -24,7 +24,8 @@ from coadapt.core.job import JobSpec, JobState, Phase
 from coadapt.core.slot import Slot
 from coadapt.deploy.start_service import SettingsError
 from coadapt.scheduler.jobs.record import JobRecord, ProfileRun, Refusals
-from coadapt.scheduler.presenters import job_details, node_row
+from coadapt.scheduler.views.cluster_views import node_row
+from coadapt.scheduler.views.job_views import job_details
 from rich.console import Console
 
 from tests.support.bad_jobs import BAD_CLUSTERS

@@ -12,7 +12,7 @@ from coadapt.client.client import RequestError, UnknownJobError
 from coadapt.core.cluster import Node
 from coadapt.core.errors import PowerError
 from coadapt.core.schemas import MachineRow, OrderView, WindowRow
-from coadapt.scheduler.presenters import node_row
+from coadapt.scheduler.views.cluster_views import node_row
 
 
 def row(machine: str, state: str = "on", **more: Any) -> MachineRow:

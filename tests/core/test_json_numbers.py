@@ -12,9 +12,9 @@ from coadapt.core.job import JobState, Phase
 from coadapt.core.json_numbers import all_finite, dumps, restored, shown, with_finite_metrics
 from coadapt.core.schemas import JobDetails
 from coadapt.scheduler.jobs.record import JobRecord
-from coadapt.scheduler.presenters import job_details, job_row
 from coadapt.scheduler.store.events import Event
 from coadapt.scheduler.store.store import Store
+from coadapt.scheduler.views.job_views import job_details, job_row
 
 from tests.support.listed import Listed
 from tests.support.records import A, reported, running

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 import yaml
-from coadapt.scheduler.nodes import GPU_TYPE_LABEL
+from coadapt.scheduler.nodes.node_view import GPU_TYPE_LABEL
 from ray._private.label_utils import parse_node_labels_from_yaml_file, validate_label_key, validate_label_value
 from ray.autoscaler._private.util import prepare_config, validate_config
 

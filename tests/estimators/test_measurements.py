@@ -15,7 +15,7 @@ from coadapt.estimators.goodput import BatchLimits
 from coadapt.estimators.measurements import ON_ALL, Measurements, fits_of
 from coadapt.executor.batch_choice import choose_batch
 from coadapt.executor.protocol.messages import Ready
-from coadapt.scheduler.profile_reuse import merged
+from coadapt.scheduler.changes.profile_reuse import merged
 
 READY = Ready("net", 32, 1000, 4096, "SGD", False)
 ROWS = [StepRow(1, 1, 32, 0, 0.10, 0.0, 20), StepRow(1, 1, 64, 0, 0.18, 0.0, 20)]

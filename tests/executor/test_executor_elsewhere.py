@@ -17,8 +17,8 @@ from coadapt.executor.executor_job import ExecutorJob
 from coadapt.executor.head_files import FILES_NAME, HeadFiles
 from coadapt.executor.light_actor import executor_class, light, packed
 from coadapt.executor.protocol.job_events import AtRest, JobFinished, Released, Running, Standing
-from coadapt.scheduler.executors import NODE_LABEL
-from coadapt.scheduler.job_logs import page
+from coadapt.scheduler.executors.actors import NODE_LABEL
+from coadapt.scheduler.files.job_logs import page
 
 from tests.support.emulated_cluster import NAMESPACE, EmulatedCluster
 from tests.support.executor_service import NAME, ToldJob

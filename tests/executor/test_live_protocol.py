@@ -20,9 +20,9 @@ from coadapt.core.slot import Slot
 from coadapt.executor.protocol.job_events import ExecutorEvent
 from coadapt.executor.reconciling.timeouts import Timeouts
 from coadapt.policies.placing.devices import name_devices
+from coadapt.scheduler.changes.reactions import claim, react
 from coadapt.scheduler.jobs.record import JobRecord
-from coadapt.scheduler.launcher import Assign, Holding, less_given_up, slots_of, step
-from coadapt.scheduler.reactions import claim, react
+from coadapt.scheduler.rounds.launcher import Assign, Holding, less_given_up, slots_of, step
 from hypothesis import Phase as HypothesisPhase
 from hypothesis import given, settings
 from hypothesis import strategies as st

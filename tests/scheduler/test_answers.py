@@ -11,7 +11,10 @@ import pytest
 from coadapt.client.answers_schema import SCHEMA_PATH
 from coadapt.core.json_numbers import dumps, with_finite_metrics
 from coadapt.policies.catalogue import make_policy, policy_names
-from coadapt.scheduler.presenters import cluster_view, explain, job_details, job_row, wait_reason
+from coadapt.scheduler.views.cluster_views import cluster_view
+from coadapt.scheduler.views.explaining import explain
+from coadapt.scheduler.views.job_views import job_details, job_row
+from coadapt.scheduler.views.waiting import wait_reason
 
 from tests.support.cycles import World
 

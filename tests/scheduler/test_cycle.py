@@ -16,8 +16,8 @@ from coadapt.policies.catalogue import make_policy
 from coadapt.policies.contract.plan_check import WrongPlan
 from coadapt.policies.contract.round import Plan, Round
 from coadapt.policies.per_pool import PerPool
-from coadapt.scheduler.profile_work import ProfileWork
-from coadapt.scheduler.transition import StartProfile
+from coadapt.scheduler.rounds.profile_work import ProfileWork
+from coadapt.scheduler.rounds.transition import StartProfile
 
 from tests.support.cycles import RUNS, WishingPolicy, World
 

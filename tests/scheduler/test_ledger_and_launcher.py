@@ -15,7 +15,7 @@ from coadapt.core.slot import Slot
 from coadapt.policies.placing.demand import Demand
 from coadapt.policies.placing.devices import name_devices
 from coadapt.policies.placing.ledger import Ledger, OverCommitted
-from coadapt.scheduler.launcher import Assign, Holding, same_amounts, slots_of, step
+from coadapt.scheduler.rounds.launcher import Assign, Holding, same_amounts, slots_of, step
 
 CLUSTERS = (
     Cluster((Node("n1", "t4", 2, 4.0, 16.0), Node("n2", "t4", 1))),

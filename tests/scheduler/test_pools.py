@@ -12,10 +12,10 @@ from coadapt.core.job import JobSpec, Phase
 from coadapt.core.settings import Settings
 from coadapt.policies.catalogue import make_policy
 from coadapt.policies.per_pool import PerPool
+from coadapt.scheduler.changes.unmeasured_types import with_new_types
 from coadapt.scheduler.jobs.fitting_types import allowed_types, waiting_reason
-from coadapt.scheduler.snapshot import take_snapshot
+from coadapt.scheduler.rounds.snapshot import take_snapshot
 from coadapt.scheduler.store.store import Store
-from coadapt.scheduler.unmeasured_types import with_new_types
 
 NODES = Cluster((Node("1", "t4", 2, pool="a"), Node("2", "a100", 4, pool="b"), Node("3", "t4", 4, pool="b")))
 

@@ -8,9 +8,10 @@ import pytest
 from coadapt.core.errors import JobStateError
 from coadapt.core.events import EventKind
 from coadapt.core.job import JobSpec, Phase
-from coadapt.scheduler import cycle, models
+from coadapt.scheduler import cycle
 from coadapt.scheduler.jobs.record import JobRecord
-from coadapt.scheduler.presenters import job_row
+from coadapt.scheduler.rounds import models
+from coadapt.scheduler.views.job_views import job_row
 
 from tests.support.cycles import RUNS, World
 from tests.support.stores import raw

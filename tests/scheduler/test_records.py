@@ -11,10 +11,10 @@ import pytest
 from coadapt.core.events import EventKind
 from coadapt.core.job import JobSpec, JobState, Phase
 from coadapt.core.settings import Settings
-from coadapt.scheduler.hooks import Change, CycleHook, HookError, Hooks
+from coadapt.scheduler.changes.reactions import Reaction, claim, end, force_out
 from coadapt.scheduler.jobs.lifecycle import IllegalTransition
 from coadapt.scheduler.jobs.record import JobRecord, ProfileRun
-from coadapt.scheduler.reactions import Reaction, claim, end, force_out
+from coadapt.scheduler.observers.hooks import Change, CycleHook, HookError, Hooks
 from coadapt.scheduler.records import Records
 from coadapt.scheduler.store.events import Event
 from coadapt.scheduler.store.intervals import UsageInterval

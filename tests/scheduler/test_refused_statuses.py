@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from coadapt.executor.protocol.job_events import StatusesRefused
+from coadapt.scheduler.changes.reactions import react
+from coadapt.scheduler.changes.upkeep import is_news
 from coadapt.scheduler.jobs.record import Refusals
-from coadapt.scheduler.presenters import job_details
-from coadapt.scheduler.reactions import react
 from coadapt.scheduler.store.record_rows import record
-from coadapt.scheduler.upkeep import is_news
+from coadapt.scheduler.views.job_views import job_details
 
 from tests.support.records import A, running
 from tests.support.stored_rows import read_back, rows_of

@@ -23,13 +23,13 @@ from coadapt.core.cluster import Cluster, Node
 from coadapt.core.errors import PowerError
 from coadapt.core.power_settings import VERBS, PowerSettings
 from coadapt.deploy import power_file
-from coadapt.scheduler import ray_private
-from coadapt.scheduler.machine_table import MachineTable
+from coadapt.scheduler.nodes.machine_table import MachineTable
 from coadapt.scheduler.power.commands import Commands
 from coadapt.scheduler.power.control import PowerControl
 from coadapt.scheduler.power.hands import PowerHands
 from coadapt.scheduler.power.machine import Machine
 from coadapt.scheduler.power.reactions import Answer, Do
+from coadapt.scheduler.runtime import ray_private
 from coadapt.simulator.node_series.series_file import read_series
 
 from tests.support.machines import MachineWorld, NotingHands

@@ -37,13 +37,13 @@ from coadapt.executor.protocol.job_events import (
     WorkerLost,
 )
 from coadapt.policies.contract.round import Plan, Planner, Round
-from coadapt.scheduler.closing_nodes import ClosingNodes
+from coadapt.scheduler.changes.verbs import pause, requeue, resume, resume_changed
 from coadapt.scheduler.cycle import CycleResult, SchedulingCycle
-from coadapt.scheduler.hooks import Change, CycleHook, RoundDone
 from coadapt.scheduler.jobs.record import ChangedFile, JobRecord
-from coadapt.scheduler.nodes import NodesSnapshot
+from coadapt.scheduler.nodes.closing_nodes import ClosingNodes
+from coadapt.scheduler.nodes.node_view import NodesSnapshot
+from coadapt.scheduler.observers.hooks import Change, CycleHook, RoundDone
 from coadapt.scheduler.store.store import Store
-from coadapt.scheduler.verbs import pause, requeue, resume, resume_changed
 
 from tests.support.rounds import cluster
 

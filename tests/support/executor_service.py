@@ -16,7 +16,7 @@ from coadapt.executor.executor_job import ExecutorStatus
 from coadapt.executor.light_actor import executor_class, packed
 from coadapt.executor.protocol.envelope import unpacked
 from coadapt.executor.protocol.job_events import JobFailed, JobFinished, Reported, Running
-from coadapt.scheduler.job_logs import page
+from coadapt.scheduler.files.job_logs import page
 
 PATIENCE_S = 90.0
 NAME = "service"

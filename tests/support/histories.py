@@ -20,10 +20,10 @@ from coadapt.executor.executor_job import ExecutorStatus
 from coadapt.executor.protocol.job_events import ExecutorEvent, JobFinished, ProfileFinished, Released, Running
 from coadapt.policies.catalogue import make_policy
 from coadapt.policies.per_pool import PerPool
-from coadapt.scheduler.executors import actor_name
-from coadapt.scheduler.forks import Forks, origin_of
+from coadapt.scheduler.changes.forks import Forks, origin_of
+from coadapt.scheduler.changes.verbs import Verb, pause, requeue, resume
+from coadapt.scheduler.executors.actors import actor_name
 from coadapt.scheduler.jobs.record import JobRecord
-from coadapt.scheduler.verbs import Verb, pause, requeue, resume
 
 from tests.support.cycles import World, measured, nodes_of
 from tests.support.held_work import HeldWork

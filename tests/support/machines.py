@@ -8,7 +8,7 @@ from pathlib import Path
 
 from coadapt.core.cluster import Cluster, Node
 from coadapt.core.power_settings import PowerSettings
-from coadapt.scheduler.machine_table import MachineTable
+from coadapt.scheduler.nodes.machine_table import MachineTable
 from coadapt.scheduler.power.control import PowerControl
 from coadapt.scheduler.power.machine import Machine
 from coadapt.scheduler.power.reactions import Answer, Do

@@ -12,9 +12,9 @@ from coadapt.core.slot import Slot
 from coadapt.core.training_config import TrainingConfig
 from coadapt.estimators.measurements import Measurements
 from coadapt.executor.protocol.job_events import ProfileFinished, Reported, Running
+from coadapt.scheduler.changes.reactions import Reaction, claim, react, start_profile
+from coadapt.scheduler.changes.unmeasured_types import with_new_types
 from coadapt.scheduler.jobs.record import JobRecord, ProfileRun
-from coadapt.scheduler.reactions import Reaction, claim, react, start_profile
-from coadapt.scheduler.unmeasured_types import with_new_types
 
 SPEC = JobSpec(name="j", script="t.py", resources=ResourceRequest(max_gpus=8))
 A, B, C = (Slot(node, "l", (0,), "t4", emulated=True) for node in ("n1", "n2", "n3"))

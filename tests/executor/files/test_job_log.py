@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from coadapt.core.schemas import ALL, MEASURING
 from coadapt.executor.files.job_log import NEWEST_SEGMENTS, JobLog, segments, sources
-from coadapt.scheduler.job_logs import LEFT_OUT, page
+from coadapt.scheduler.files.job_logs import LEFT_OUT, page
 
 
 def whole(folder: Path, source: str, most: int = 1 << 18) -> str:

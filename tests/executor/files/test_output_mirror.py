@@ -23,10 +23,10 @@ from coadapt.executor.files.workplace import Workplace
 from coadapt.executor.processes.training_process import Launch
 from coadapt.executor.protocol.messages import Join, Joined
 from coadapt.executor.worker import Worker
-from coadapt.scheduler.outputs import Outputs
+from coadapt.scheduler.files.outputs import Outputs
+from tests.scheduler.files.test_outputs import ODD
 
 from tests.executor.files.test_job_folder import TRAIN
-from tests.scheduler.test_outputs import ODD
 
 COUNT = itertools.count()
 

@@ -10,7 +10,7 @@ import pytest
 from coadapt.core.schemas import ALL
 from coadapt.executor.files.job_log import JobLog, Piece
 from coadapt.executor.files.received_log import ReceivedLog
-from coadapt.scheduler.job_logs import page
+from coadapt.scheduler.files.job_logs import page
 
 
 class Killed(BaseException):

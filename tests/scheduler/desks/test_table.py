@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from coadapt.scheduler.audit import AuditLog
-from coadapt.scheduler.clock import SystemClock
-from coadapt.scheduler.degraded import StoreWatch
+from coadapt.scheduler.access.audit import AuditLog
 from coadapt.scheduler.desks.table import Desks
+from coadapt.scheduler.runtime.clock import SystemClock
+from coadapt.scheduler.runtime.degraded import StoreWatch
 from coadapt.scheduler.service import SchedulerService
 
 from tests.support.api import Served, service_of

@@ -8,10 +8,10 @@ from dataclasses import replace
 
 from coadapt.core.slot import Slot
 from coadapt.executor.protocol.job_events import Reported
+from coadapt.scheduler.changes.reactions import claim, react
 from coadapt.scheduler.jobs.record import placement_of
-from coadapt.scheduler.presenters import job_row
-from coadapt.scheduler.reactions import claim, react
 from coadapt.scheduler.store.record_rows import record
+from coadapt.scheduler.views.job_views import job_row
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -18,7 +18,10 @@ from coadapt.core.sleeping import SleepingNode, with_sleeping
 from coadapt.policies.catalogue import make_policy, policy_names
 from coadapt.policies.per_pool import PerPool
 from coadapt.scheduler.jobs.sleeping_nodes import waited_for, why_it_waits
-from coadapt.scheduler.presenters import cluster_view, explain, job_details, job_row, wait_reason
+from coadapt.scheduler.views.cluster_views import cluster_view
+from coadapt.scheduler.views.explaining import explain
+from coadapt.scheduler.views.job_views import job_details, job_row
+from coadapt.scheduler.views.waiting import wait_reason
 
 from tests.support.cycles import World, nodes_of
 from tests.support.rounds import cluster

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from coadapt.core.slot import Slot
+from coadapt.scheduler.changes.reactions import claim
 from coadapt.scheduler.jobs.record import JobRecord, ProfileRun
 from coadapt.scheduler.jobs.unnamed_devices import with_names
-from coadapt.scheduler.reactions import claim
 from coadapt.scheduler.store.record_rows import record
 
 from tests.support.records import job, running

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 from coadapt.core.cluster import Node
-from coadapt.scheduler import ray_private
 from coadapt.scheduler.power import closing
+from coadapt.scheduler.runtime import ray_private
 
 from tests.support.emulated_cluster import EmulatedCluster
 

@@ -9,11 +9,11 @@ import pytest
 from coadapt.core.cluster import Cluster, Node
 from coadapt.core.errors import PowerError
 from coadapt.core.power_settings import PowerSettings
-from coadapt.scheduler.nodes import NodesSnapshot
+from coadapt.scheduler.nodes.node_view import NodesSnapshot
+from coadapt.scheduler.nodes.powered_nodes import PoweredNodes, with_power
+from coadapt.scheduler.nodes.powering import could_be_off
 from coadapt.scheduler.power.machine import saved_kwh
 from coadapt.scheduler.power.reactions import Answer, Do
-from coadapt.scheduler.powered_nodes import PoweredNodes, with_power
-from coadapt.scheduler.powering import could_be_off
 from coadapt.scheduler.services.contract import Advice
 from coadapt.scheduler.store.failures import StoreFailure
 

@@ -14,12 +14,12 @@ from random import Random
 import pytest
 from coadapt.core.cluster import Cluster
 from coadapt.core.errors import PowerError
-from coadapt.scheduler.machine_table import MachineTable
-from coadapt.scheduler.nodes import NodesSnapshot
+from coadapt.scheduler.nodes.machine_table import MachineTable
+from coadapt.scheduler.nodes.node_view import NodesSnapshot
+from coadapt.scheduler.nodes.powered_nodes import with_power
 from coadapt.scheduler.power.control import PowerControl
 from coadapt.scheduler.power.machine import ASLEEP, FAILED, LEAVING, ON, WAKING, Machine
 from coadapt.scheduler.power.reactions import Answer, Do
-from coadapt.scheduler.powered_nodes import with_power
 from coadapt.scheduler.services.contract import Advice
 from coadapt.scheduler.store.store import Store
 

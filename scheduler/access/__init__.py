@@ -1,0 +1,1 @@
+"""Who may do what: users, tokens, secrets and the audit log."""

@@ -1,0 +1,120 @@
+"""Users, their roles, and the tokens by which they are known."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+import secrets
+from contextlib import suppress
+from typing import Any
+
+from ...core.errors import IdentityError
+from ...core.identity import Role
+from ..runtime.clock import Clock
+from ..runtime.degraded import StoreWatch
+from ..store import audit
+from ..store import identities as table
+from ..store.failures import StoreFailure
+from ..store.store import Store
+
+PREFIX = "coadapt"
+_FORM = re.compile(rf"^{PREFIX}_([0-9a-f]{{12}})_([A-Za-z0-9_-]{{43}})$")
+USED_EVERY_S = 60.0  # how exactly it is kept when a token was used last
+DAY_S = 86_400.0
+
+
+def digest_of(secret: str) -> str:
+    """Return what is kept of a token. It is random and long, so that a plain digest is enough."""
+    return hashlib.sha256(secret.encode()).hexdigest()
+
+
+class Identities:
+    """Users and tokens of one cluster. Moments are by the machine's clock, as people set them."""
+
+    def __init__(self, store: Store, clock: Clock, watch: StoreWatch) -> None:
+        self._store, self._clock, self._watch = store, clock, watch
+
+    def authenticate(self, token: str) -> dict[str, Any] | str:
+        """Return whose token it is: `user`, `role` and `token_id`; or one sentence on why it is not accepted."""
+        if (form := _FORM.match(token)) is None:
+            return f"the token is malformed; one looks like {PREFIX}_ID_SECRET"
+        token_id, secret = form.groups()
+        row, now = table.read_token(self._store.database, token_id), self._clock.wall_s()
+        if row is None or not hmac.compare_digest(row["digest"], digest_of(secret)):
+            return "the token is unknown; `coadapt login URL` takes a new one"
+        if row["revoked_s"] is not None:
+            return f"the token {token_id} was revoked; ask an operator for a new one"
+        if row["expires_s"] is not None and row["expires_s"] <= now:
+            return f"the token {token_id} has expired; ask an operator for a new one"
+        user = table.read_user(self._store.database, row["user"])
+        if user is None or user["disabled"]:
+            return f"the user {row['user']} is disabled; ask an operator"
+        if self._watch.degraded is None and (row["used_s"] is None or now - row["used_s"] > USED_EVERY_S):
+            with suppress(StoreFailure):  # who only reads is answered all the same
+                self._store.write(table.change_token(token_id, used_s=now))
+        return {"user": row["user"], "role": user["role"], "token_id": token_id}
+
+    def known_user(self, name: str) -> dict[str, Any] | str:
+        """Return a user whom a proxy names, as `authenticate` does; or one sentence on why it is not accepted."""
+        user = table.read_user(self._store.database, name)
+        if user is None:
+            return f"there is no user {name[:63]}; ask an operator"
+        if user["disabled"]:
+            return f"the user {name} is disabled; ask an operator"
+        return {"user": name, "role": user["role"], "token_id": ""}
+
+    def users(self) -> list[dict[str, Any]]:
+        """Return all users by name."""
+        return table.read_users(self._store.database)
+
+    def put_user(self, name: str, role: str, disabled: bool = False) -> bool:
+        """Make a user or change its role. Return False if nothing changes. Raises: IdentityError."""
+        known = table.read_user(self._store.database, name)
+        if known is not None and (known["role"], bool(known["disabled"])) == (role, disabled):
+            return False
+        loses = known is not None and known["role"] == Role.OPERATOR and (role != Role.OPERATOR or disabled)
+        if loses and not any(
+            one["role"] == Role.OPERATOR and not one["disabled"] and one["name"] != name for one in self.users()
+        ):
+            raise IdentityError(f"{name} is the only operator; make another one first")
+        created_s = self._clock.wall_s() if known is None else known["created_s"]
+        was = {} if known is None else {"role": known["role"], "disabled": bool(known["disabled"])}
+        audit.tell(was, {"role": role, "disabled": disabled})
+        self._store.write(table.write_user(name, role, disabled, created_s))
+        return True
+
+    def tokens(self, user: str | None) -> list[dict[str, Any]]:
+        """Return tokens of a user or of all, without what makes them good."""
+        return table.read_tokens(self._store.database, user)
+
+    def issue(self, user: str, label: str = "", days: float | None = None) -> dict[str, Any]:
+        """Make a token and return it, with its `id`. It can never be read again. Raises: IdentityError."""
+        if table.read_user(self._store.database, user) is None:
+            raise IdentityError(f"user: there is no user {user}; `coadapt users add {user}` makes one")
+        token_id, secret, now = secrets.token_hex(6), secrets.token_urlsafe(32), self._clock.wall_s()
+        expires_s = None if days is None else now + days * DAY_S
+        row = {
+            "id": token_id,
+            "user": user,
+            "digest": digest_of(secret),
+            "label": label,
+            "created_s": now,
+            "expires_s": expires_s,
+            "revoked_s": None,
+            "used_s": None,
+        }
+        audit.tell(after={"id": token_id, "user": user, "label": label, "expires_s": expires_s})
+        self._store.write(table.write_token(row))
+        return {"id": token_id, "token": f"{PREFIX}_{token_id}_{secret}", "expires_s": expires_s}
+
+    def revoke(self, token_id: str, user: str | None) -> bool:
+        """Revoke a token; `user`: whose it must be. Return False if it was revoked before. Raises: KeyError."""
+        row = table.read_token(self._store.database, token_id)
+        if row is None or (user is not None and row["user"] != user):
+            raise KeyError(f"no token {token_id}")
+        if row["revoked_s"] is not None:
+            return False
+        audit.tell({"revoked": False}, {"revoked": True, "user": row["user"]})
+        self._store.write(table.change_token(token_id, revoked_s=self._clock.wall_s()))
+        return True

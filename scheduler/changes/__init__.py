@@ -1,0 +1,1 @@
+"""How a job's record changes, by events, time, nodes and users. Pure."""

@@ -1,0 +1,1 @@
+"""Executors of jobs, as the scheduler sees them."""

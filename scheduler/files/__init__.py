@@ -1,0 +1,1 @@
+"""Files of jobs on disk: packages, checkpoints, outputs and logs."""

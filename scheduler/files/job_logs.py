@@ -1,0 +1,112 @@
+"""Reads the logs that `executor/files/job_log.py` keeps: one source as written, or several line by line."""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Iterator
+from pathlib import Path
+
+from ...core.schemas import ALL, MEASURING
+from ...executor.files.job_log import NEWEST_SEGMENTS, ORDER, SEGMENT_BYTES, segments
+
+PAGE_BYTES = 256 * 1024
+_MIB = 2**20
+LEFT_OUT = (
+    f"coadapt: output was left out here; a log keeps its first {SEGMENT_BYTES // _MIB} MiB "
+    f"and its newest {NEWEST_SEGMENTS * SEGMENT_BYTES // _MIB} MiB"
+)
+
+
+def page(folder: Path, source: str, offset: int, most: int = PAGE_BYTES) -> tuple[str, int]:
+    """Return the next part of a job's output, and the offset after it. The part is "" if there is no more yet.
+
+    `source` is one name, such as `rank-0`, whose output comes as it was written. `ALL` and `MEASURING` join the
+    whole lines of all ranks or of all profile runs, each line after its source. Callers only pass offsets back.
+    """
+    files = Files(folder)
+    if prefix := prefix_of(source):
+        return _together(files, offset, most, prefix)
+    data, offset, gap = files.read(source, offset, most)
+    text, used = _whole_characters(data)
+    return (f"{LEFT_OUT}\n" if gap else "") + text, offset + used
+
+
+def prefix_of(source: str) -> str:
+    """Return how the sources begin that a name joins; "" for the name of one source."""
+    return {ALL: "rank-", MEASURING: "profile-"}.get(source, "")
+
+
+class Files:
+    """The files of one job, listed once."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._listed: dict[str, list[tuple[int, Path]]] = {}
+
+    def read(self, source: str, offset: int, most: int) -> tuple[bytes, int, bool]:
+        """Return a source's data at an offset, where it begins, and whether data before it was dropped."""
+        if source not in self._listed:
+            self._listed[source] = segments(self._folder, source)
+        found = self._listed[source]
+        for at, (start, path) in enumerate(found):
+            try:
+                last = at + 1 == len(found)
+                if offset >= start + path.stat().st_size and not last:
+                    continue
+                begin = max(offset, start)
+                with path.open("rb") as file:
+                    file.seek(begin - start)
+                    return file.read(most), begin, begin > offset
+            except FileNotFoundError:  # dropped since it was listed
+                continue
+        return b"", offset, False
+
+
+def _whole_characters(data: bytes) -> tuple[str, int]:
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    text = decoder.decode(data)
+    return text, len(data) - len(decoder.getstate()[0])
+
+
+def _together(files: Files, offset: int, most: int, prefix: str) -> tuple[str, int]:
+    """Return whole lines of several sources in the order in which they came, and the next offset."""
+    parts: list[str] = []
+    size = 0
+    while size < most:
+        data, begin, gap = files.read(ORDER, offset, PAGE_BYTES)
+        entries = data[: data.rfind(b"\n") + 1].decode()
+        if not entries:
+            break
+        if gap:
+            parts.append(f"{LEFT_OUT}\n")
+        offset = begin
+        for entry in entries.splitlines(keepends=True):
+            offset += len(entry)
+            _, source, start, length = entry.split()
+            if source.startswith(prefix):
+                for line in lines_of(files, source, int(start), int(length)):
+                    parts.append(f"[{source}] {line}\n")
+                    size += len(line)
+            if size >= most:
+                break
+    return "".join(parts), offset
+
+
+def lines_of(files: Files, source: str, start: int, length: int) -> Iterator[str]:
+    """Yield the lines of a stretch of one source, without blank ones.
+
+    Of a progress bar the line is what a terminal shows last.
+    """
+    data = b""
+    while len(data) < length:  # the stretch may go on in the next file
+        more, _, gap = files.read(source, start + len(data), length - len(data))
+        if gap:
+            yield LEFT_OUT
+            return
+        if not more:
+            break
+        data += more
+    for line in data.decode(errors="replace").split("\n"):
+        drawn = [part for part in line.split("\r") if part.strip()]
+        if drawn:
+            yield drawn[-1].rstrip()

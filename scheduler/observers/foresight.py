@@ -1,0 +1,214 @@
+"""Services beside rounds: they see jobs and node counts in order of time, foretell lengths and advise on machines.
+
+Models are fitted in threads and kept in files. A round reads what is there and never waits for a fit.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ...core.wording import in_words
+from ...estimators import learned_file
+from ...estimators.foretold import Foretold
+from ...estimators.job_history import EndedJob, SubmittedJob
+from ..jobs.record import JobRecord
+from ..services.catalogue import make_services
+from ..services.contract import NO_ADVICE, Advice
+from ..services.counting import counts_of
+from ..services.host import ServiceHost
+from ..store.store import Store
+from .hooks import Change, CycleHook, RoundDone
+
+MOST_ENDED = 200_000  # jobs of the store that services are told of after a restart, the newest
+
+
+class FitBeside:
+    """Fits in a thread per service. `failed` is told in one sentence when a fit raises."""
+
+    def __init__(self, failed: Callable[[str], None]) -> None:
+        self._failed = failed
+        self._threads: dict[str, threading.Thread] = {}
+        self._ended: deque[tuple[str, Any]] = deque()
+
+    def begin(self, name: str, fit: Callable[[], Any]) -> None:
+        """Begin a fit, unless one for the service is under way."""
+        if (thread := self._threads.get(name)) is not None and thread.is_alive():
+            return
+        self._threads[name] = threading.Thread(target=self._fit, args=(name, fit), name=f"fit-{name}", daemon=True)
+        self._threads[name].start()
+
+    def ended(self) -> Sequence[tuple[str, Any]]:
+        """Return what was fitted since the last call."""
+        return [self._ended.popleft() for _ in range(len(self._ended))]
+
+    def wait(self, timeout_s: float) -> None:
+        """Wait for the fits that are under way."""
+        for thread in self._threads.values():
+            thread.join(timeout_s)
+
+    def _fit(self, name: str, fit: Callable[[], Any]) -> None:
+        try:
+            self._ended.append((name, fit()))
+        except Exception as error:
+            self._failed(f"{name}: was not fitted anew: {in_words(error)}")
+
+
+class Foresight(CycleHook):
+    """Runs the services of the settings over the jobs of a store.
+
+    After a restart they see the jobs of the store anew, in order of time. Models come from their files; one that
+    is torn or of other options is fitted anew, and `failed` is told.
+
+    Args:
+        options: of each service, by name.
+        folder: where the models' files lie.
+        advised: takes what services advise after a round, with the time.
+        failed: takes one sentence when a model cannot be read, written or fitted, or a service raises.
+
+    Raises:
+        ValueError: in one sentence, for an unknown service or option.
+    """
+
+    def __init__(
+        self,
+        options: Mapping[str, Mapping[str, Any]],
+        store: Store,
+        folder: Path,
+        advised: Callable[[Advice, float], None],
+        failed: Callable[[str], None],
+    ) -> None:
+        self._store, self._folder, self._advised, self._failed = store, folder, advised, failed
+        services = make_services(options)
+        self._fits = FitBeside(failed)
+        self._host = ServiceHost(services, self._fits)
+        self._ended: deque[EndedJob | str] = deque()  # told by other threads; the id of one that had no GPUs
+        self._told = ""  # the last failure, so that it is told once
+        self._submitted: set[str] = set()
+        self._found: dict[str, Foretold] = {}  # that `foretell` has not returned yet
+        self._writers: dict[str, threading.Thread] = {}  # by service
+        for name, service in services.items():
+            self._read(name, service.read)
+
+    def __bool__(self) -> bool:
+        return bool(self._host)
+
+    def changed(self, change: Change) -> None:
+        """Take note of a job that has ended."""
+        if self._host and change.before.active and not change.after.active:
+            self._ended.extend(_ended(change.after, self._store))
+
+    def foretell(self, now: float) -> dict[str, Foretold]:
+        """Return how long jobs take that were submitted since the last call, by their ids.
+
+        A service that raises foretells nothing. It keeps neither jobs nor rounds from going on.
+        """
+        if not self._host:
+            return {}
+        if not self._submitted:
+            self._begin()
+        for job in self._store.unretired.values():
+            if job.id not in self._submitted:
+                self._submit(job)
+        gone = []
+        while self._ended:
+            one = self._ended.popleft()
+            if isinstance(one, EndedJob):
+                self._host.ended(one)
+            else:
+                gone.append(one)
+        try:
+            self._found |= self._host.advance(now)
+            for job_id in gone:
+                self._host.forget(job_id)
+            self._write(now)
+        except Exception as error:
+            told = f"a service failed: {in_words(error)}"
+            if told != self._told:
+                self._failed(told)
+            self._told = told
+        found, self._found = self._found, {}
+        return found
+
+    def planned(self, done: RoundDone) -> None:
+        """Count nodes, and hand on what services advise."""
+        if not self._host:
+            return
+        round = done.round
+        self._host.counted(counts_of(round.now, round, done.plan))
+        self._found |= self._host.advance(round.now)
+        advice = self._host.advise(round.now, round, done.plan)
+        if advice != NO_ADVICE:
+            self._advised(advice, round.now)
+
+    def wait(self, timeout_s: float) -> None:
+        """Wait for fits and for files that are being written."""
+        self._fits.wait(timeout_s)
+        for thread in self._writers.values():
+            thread.join(timeout_s)
+
+    def _begin(self) -> None:
+        """Tell services of the jobs that have ended."""
+        for ended in self._store.ended_jobs(MOST_ENDED):
+            job = SubmittedJob(
+                ended.id, ended.owner, ended.name, ended.pool, ended.gpus, ended.cpus, ended.submitted_s
+            )
+            self._submitted.add(job.id)
+            self._host.submitted(job, asked=False)
+            if ended.served_s > 0:
+                self._ended.append(EndedJob(job, max(ended.finished_s, ended.submitted_s), ended.served_s))
+            else:
+                self._ended.append(ended.id)
+
+    def _submit(self, job: JobRecord) -> None:
+        self._submitted.add(job.id)
+        self._host.submitted(submitted_job(job), asked=job.active and job.foretold is None)
+
+    def _read(self, name: str, read: Callable[[Mapping[str, Any]], None]) -> None:
+        path = self._path(name)
+        try:
+            document, _ = learned_file.read(path, name)
+            read(document)
+        except FileNotFoundError:
+            return
+        except ValueError as error:
+            self._failed(f"{error}; it is fitted anew")
+
+    def _write(self, now: float) -> None:
+        """Write the models that were fitted since, in a thread, as disks may be slow."""
+        for name, service in self._host.services.items():
+            document = service.document() if self._host.taken(name) else None
+            if document is not None:
+                self._writers[name] = threading.Thread(target=self._keep, args=(name, document, now), daemon=True)
+                self._writers[name].start()
+
+    def _keep(self, name: str, document: Mapping[str, Any], now: float) -> None:
+        try:
+            learned_file.write(self._path(name), name, document, now)
+        except ValueError as error:
+            self._failed(str(error))
+
+    def _path(self, name: str) -> Path:
+        return self._folder / f"{name}.json"
+
+
+def submitted_job(job: JobRecord) -> SubmittedJob:
+    """Return what services know of a job at its submission."""
+    gpus = job.spec.asked_gpus
+    cpus = gpus * job.spec.resources.cpus_per_gpu
+    return SubmittedJob(job.id, job.owner, job.spec.name, job.spec.pool or "", gpus, cpus, job.state.submitted_s)
+
+
+def _ended(job: JobRecord, store: Store) -> Iterable[EndedJob | str]:
+    """Yield what services see of a job that has ended; of one that never had GPUs only its id."""
+    ended_s = job.state.finished_s
+    if ended_s is None:
+        return
+    trained_s = store.held_time(job.id).served_s(0.0, ended_s)
+    if trained_s > 0:
+        yield EndedJob(submitted_job(job), max(ended_s, job.state.submitted_s), trained_s)
+    else:
+        yield job.id

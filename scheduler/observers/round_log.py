@@ -1,0 +1,105 @@
+"""Keeps what each round decided and how long it took: what a person asks after a strange night."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from ...core.placement import Placement
+from ..runtime.clock import Clock
+from ..store import rounds
+from ..store.failures import StoreFailure
+from ..store.store import Store
+from .hooks import CycleHook, RoundDone
+
+MOST_NAMED = 100  # jobs of each kind that are named; all are counted
+MOST_REASONS = 200  # waiting jobs, the oldest, whose reasons are worked out; one may take 0.15 ms
+
+
+class RoundLog(CycleHook):
+    """Writes each round, also one that was not planned. Retention bounds how many there are."""
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store, self._clock = store, clock
+        self._done: RoundDone | None = None
+        self._errors: list[str] = []
+
+    def planned(self, done: RoundDone) -> None:
+        """Take note of a plan, until its round is over."""
+        self._done = done
+
+    def unplanned(self, why: str) -> None:
+        """Take note of why a round, or a part of it, has no plan."""
+        self._errors.append(why)
+
+    def stepped(self, timings: Mapping[str, float]) -> None:
+        """Write the round, if the cycle had one."""
+        if "plan" not in timings:
+            return
+        done, errors = self._done, self._errors
+        self._done, self._errors = None, []
+        now = self._clock.steady_s() if done is None else done.round.now
+        try:
+            self._store.write(rounds.append(now, told(done, errors, timings)))
+        except StoreFailure:
+            return  # the watch of the store tells it, and the next round is written again
+
+
+def told(done: RoundDone | None, errors: Iterable[str], timings: Mapping[str, float]) -> dict[str, Any]:
+    """Return what is kept of a round; `done`: None for one that was not planned."""
+    found: dict[str, Any] = {"round": None, "phases": {name: round(s, 6) for name, s in timings.items()}}
+    found |= {"seconds": round(sum(timings.values()), 6), "errors": list(errors)}
+    if done is None:
+        return found | {"jobs": None, "counts": {}, "waiting": {}} | _changes({}) | _figures()
+    plan = done.plan
+    changes = changes_of(done)
+    waiting = waiting_of(done)
+    return (
+        found
+        | {"round": done.number, "jobs": len(done.round.columns.ids), "waiting": waiting[0]}
+        | {"counts": {name: len(rows) for name, rows in changes.items()} | {"waiting": waiting[1]}}
+        | _changes(changes)
+        | _figures(plan.objective, plan.bound, plan.gap)
+        | {"notes": [note.text for note in plan.notes][:MOST_NAMED]}
+    )
+
+
+def changes_of(done: RoundDone) -> dict[str, list[dict[str, str]]]:
+    """Return which jobs the plan places, moves, stops and measures, with what they had and get."""
+    columns, placements = done.round.columns, done.plan.placements
+    found: dict[str, list[dict[str, str]]] = {"placed": [], "moved": [], "stopped": [], "measured": []}
+    for job_id, before in zip(columns.ids.tolist(), columns.placements.tolist(), strict=True):
+        after = placements.get(job_id)
+        if after == before:
+            continue
+        kind = "placed" if before is None else "stopped" if after is None else "moved"
+        row = {"job": job_id, "before": _gpus(before), "after": _gpus(after)}
+        if "/" not in job_id:
+            found[kind].append(row)
+        elif after is not None:
+            found["measured"].append({**row, "job": job_id.partition("/")[0]})
+    return found
+
+
+def waiting_of(done: RoundDone) -> tuple[dict[str, int], int]:
+    """Return how many of the oldest waiting jobs wait by the code of their reason, and how many wait in all."""
+    ids = [job_id for job_id in done.round.columns.ids.tolist() if job_id not in done.plan.placements]
+    reasons = [done.wait_reason(job_id) for job_id in ids[:MOST_REASONS]]
+    return dict(Counter(reason.value for reason in reasons if reason is not None)), len(ids)
+
+
+def _changes(found: Mapping[str, list[dict[str, str]]]) -> dict[str, Any]:
+    return {name: found.get(name, [])[:MOST_NAMED] for name in ("placed", "moved", "stopped", "measured")}
+
+
+def _figures(
+    objective: float = math.nan, bound: float = math.nan, gap: float = math.nan
+) -> dict[str, float | None]:
+    figures = {"objective": objective, "bound": bound, "gap": gap}
+    return {name: float(value) if math.isfinite(value) else None for name, value in figures.items()}
+
+
+def _gpus(placement: Placement | None) -> str:
+    return "" if placement is None else f"{placement.gpus}x{placement.gpu_type}"

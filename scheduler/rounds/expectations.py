@@ -1,0 +1,53 @@
+"""What is expected of the jobs of a round, by the same predictor as in the simulator. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from ...core.cluster import Cluster
+from ...core.expected import UNKNOWN, Expected
+from ...estimators.goodput import JobModel
+from ...estimators.predictor import Work, asked_speeds, predict, work_left
+from ...estimators.run_lengths import RunLengths
+from ..jobs.record import JobRecord
+
+NO_LENGTHS = RunLengths()
+
+
+def expectations(
+    jobs: Sequence[JobRecord],
+    models: Mapping[str, JobModel | None],
+    cluster: Cluster,
+    lengths: RunLengths,
+    trained_s: Callable[[str], float],
+) -> dict[str, Expected]:
+    """Return what each job still needs on the GPUs it asks for, of the type of its pool that is fastest for it.
+
+    Args:
+        lengths: of earlier runs. Those of other users do not count.
+        trained_s: seconds a job has had GPUs, by its id.
+    """
+    found = dict.fromkeys((job.id for job in jobs), UNKNOWN)
+    pools: dict[str, list[JobRecord]] = {}
+    for job in jobs:
+        pools.setdefault(job.spec.pool or "", []).append(job)
+    for pool, mine in pools.items():
+        asked = [job.spec.asked_gpus for job in mine]
+        speeds = asked_speeds([models.get(job.id) for job in mine], asked, cluster.of_pool(pool))
+        columns = zip(mine, speeds.samples_per_s.tolist(), speeds.error.tolist(), strict=True)
+        for job, samples_per_s, error in columns:
+            earlier = lengths.of(job.owner, job.script_key) if job.script_key else None
+            had_s = 0.0 if earlier is None else trained_s(job.id)
+            known = predict(work_of(job, had_s), samples_per_s, error, earlier)
+            if not known.known and job.foretold is not None:
+                known = job.foretold.left(trained_s(job.id))
+            found[job.id] = known
+    return found
+
+
+def work_of(job: JobRecord, trained_s: float) -> Work:
+    """Return what a job has done and has left, by its last report and its profile run."""
+    info = job.measurements.info if job.measurements is not None else None
+    done, fraction = float(job.report.get("progress_samples", 0.0)), float(job.report.get("fraction", 0.0))
+    left = work_left(done, fraction, None if info is None else info.asked_samples)
+    return Work(left, done, trained_s, may_end_sooner=job.spec.training.target is not None)

@@ -1,0 +1,21 @@
+"""Events as users are shown them. Pure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...core.events import shown_kind
+from ...core.schemas import (
+    JobEvent,
+)
+from ..store.events import Event
+
+
+def job_event(event: Event) -> JobEvent:
+    kind = shown_kind(event.kind)
+    return JobEvent(time_s=event.time_s, kind=kind, text=str(event.data.get("text", kind)))
+
+
+def numbered_event(event: Event) -> dict[str, Any]:
+    """Return an event as the API sends it."""
+    return {**job_event(event), "number": event.number, "job_id": event.job_id, "who": event.who}

@@ -1,0 +1,95 @@
+"""A plan becomes slots: jobs that stay keep theirs, and every GPU has one job or one profile run."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from coadapt.core.cluster import Cluster, Node
+from coadapt.core.job import JobSpec, JobState, Phase
+from coadapt.core.placement import NodeShare, Placement
+from coadapt.core.slot import Slot
+from coadapt.policies.contract.round import JobView, Plan, Round
+from coadapt.scheduler.jobs.record import JobRecord, ProfileRun
+from coadapt.scheduler.nodes.node_view import NodesSnapshot
+from coadapt.scheduler.rounds.launcher import Assign
+from coadapt.scheduler.rounds.profile_work import ProfileWork
+from coadapt.scheduler.rounds.snapshot import Snapshot
+from coadapt.scheduler.rounds.transition import Wanted, actions, plan_slots
+
+CLUSTER = Cluster((Node("n", "t4", 4, cpus=4.0), Node("m", "t4", 2)))
+NODES = NodesSnapshot(CLUSTER, {"n": "ln", "m": "lm"}, frozenset("nm"), ready=True)
+SPEC = JobSpec(name="j", script="t.py")
+WORK = ProfileWork("a", "t4")
+
+
+def slot(node: str, *devices: int, cpus: float = 0.0) -> Slot:
+    return Slot(node, f"l{node}", devices, "t4", cpus=cpus)
+
+
+def record(id: str, *slots: Slot) -> JobRecord:
+    return JobRecord(id, 1, SPEC, JobState(Phase.RUNNING, 0.0), target=slots, held=slots, group=slots)
+
+
+def on(**gpus: int) -> Placement:
+    return Placement("t4", tuple(NodeShare(node, count) for node, count in gpus.items()))
+
+
+def planned(jobs: list[JobRecord], told: list[str] | None = None, **placements: Placement) -> Wanted:
+    """Return the slots of a plan. "run" is the placement of job a's profile run."""
+    plan = Plan({WORK.id if id == "run" else id: placement for id, placement in placements.items()})
+    views = [JobView(id, SPEC) for id in plan.placements]
+    snapshot = Snapshot(Round(0.0, 60.0, CLUSTER, views), {WORK.id: WORK})
+    failed = (lambda id, error: told.append(f"{id}: {error}")) if told is not None else _raise
+    return plan_slots(snapshot, plan, NODES, jobs, failed)
+
+
+def _raise(id: str, error: ValueError) -> None:
+    raise error
+
+
+def test_a_job_whose_placement_is_the_one_it_has_keeps_the_same_slots() -> None:
+    a, b = record("a", slot("n", 1), slot("n", 3)), record("b", slot("m", 1))
+    assert a.placement is not None
+    found = planned([a, b], a=a.placement, b=on(m=2))
+    assert found.slots["a"] is a.target
+    assert found.slots["b"] == (slot("m", 0), slot("m", 1))
+
+
+def test_equal_numbers_of_gpus_on_the_same_node_are_the_same_slots() -> None:
+    a = record("a", slot("n", 1), slot("n", 3))
+    assert planned([a], a=on(n=2)).slots["a"] is a.target
+
+
+def test_a_profile_run_and_the_job_itself_are_on_gpus_of_their_own() -> None:
+    a = replace(record("a", slot("n", 1)), profiles=(ProfileRun("t4", slot("n", 0), started_s=1.0, sequence=1),))
+    found = planned([a], a=on(n=3), run=on(n=1)).slots
+    assert (found["a"], found[WORK.id]) == ((slot("n", 1), slot("n", 2), slot("n", 3)), (slot("n", 0),))
+
+
+def test_gpus_that_a_job_is_leaving_are_given_last() -> None:
+    leaving = replace(record("a", slot("n", 0), slot("n", 1)), target=(slot("n", 1),))
+    found = planned([leaving, record("b")], a=on(n=1), b=on(n=1)).slots
+    assert (found["a"], found["b"]) == ((slot("n", 1),), (slot("n", 2),))
+
+
+def test_a_placement_that_cannot_be_had_is_told_and_the_others_go_on() -> None:
+    told: list[str] = []
+    found = planned([record("a"), record("b")], told, a=on(n=4), b=on(n=2, m=1))
+    assert set(found.slots) == {"a"}
+    assert told == ["b: job b asks node n for 2 GPUs, of which 0 are free"]
+
+
+def test_slots_in_a_lease_that_is_gone_are_other_slots() -> None:
+    old = replace(slot("n", 1), lease_id="before")
+    a = record("a", old)
+    assert a.placement is not None
+    assert planned([a], a=a.placement).slots["a"] == (slot("n", 1),)
+
+
+def test_more_cpus_of_a_job_are_told_its_executor_and_nothing_moves() -> None:
+    a = record("a", slot("n", 1, cpus=1.0))
+    more = Placement("t4", (NodeShare("n", 1, 3.0, devices=(1,)),))
+    (action,) = actions({"a": a}, {"a": a}, planned([a], a=more), NODES, 60.0, 0.0)
+    assert action == Assign("a", a.target)
+    assert isinstance(action, Assign)
+    assert action.slots[0].cpus == 3.0

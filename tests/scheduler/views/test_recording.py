@@ -1,0 +1,101 @@
+"""What ran live can be replayed: a job's trace says what it asked for, how fast it was and how long it took."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from coadapt.core.job import JobSpec, JobState, Phase
+from coadapt.core.reports import StepRow
+from coadapt.estimators.goodput import best_batch
+from coadapt.estimators.measurements import Measurements
+from coadapt.estimators.throughput import step_time_s
+from coadapt.executor.protocol.messages import Ready
+from coadapt.scheduler.jobs.record import JobRecord
+from coadapt.scheduler.store.intervals import UsageInterval
+from coadapt.scheduler.views.recording import trace_lines
+from coadapt.simulator.jobs.recorded_application import application_of
+from coadapt.simulator.traces.readers import read_trace
+from coadapt.simulator.traces.recorded import RecordedProfile
+
+ROWS = [StepRow(1, 1, size, 0, 0.05 + size / 1000, 0.0, 20) for size in (8, 16, 32, 64)]
+MEASURED = replace(
+    Measurements().with_info(Ready("net", 32, 1000, 4096, "SGD", False).info).with_rows("t4", ROWS),
+    grad_sqr=1.0, grad_var=640.0,
+)  # fmt: skip
+SPEC = JobSpec.model_validate(
+    {
+        "name": "digits",
+        "script": "train.py",
+        "resources": {"max_gpus": 4},
+        "training": {"initial_batch_size": 32, "max_batch_size": 256},
+    }
+)
+
+
+def record(number: int, submitted_s: float, phase: Phase = Phase.SUCCEEDED) -> JobRecord:
+    state = JobState(
+        phase, submitted_s=submitted_s, queued_s=submitted_s + 12.5, started_s=submitted_s + 20, finished_s=9999.0
+    )
+    return JobRecord(
+        id=f"digits-{number}", number=number, spec=SPEC, state=state, measurements=MEASURED,
+        report={"progress_samples": 64_000.0}, pauses=2, lost_s=3.0,
+    )  # fmt: skip
+
+
+def recorded(jobs: list[JobRecord], held: list[UsageInterval] | None = None) -> list[str]:
+    return trace_lines(jobs, held or [], 30.0)
+
+
+def test_a_recorded_job_is_read_as_it_was(tmp_path: Path) -> None:
+    lines = recorded([record(2, 1100.0), record(1, 1000.0), record(3, 1200.0, Phase.FAILED)])
+    assert [json.loads(line)["id"] for line in lines] == ["digits-1", "digits-2"]
+    path = tmp_path / "day.jsonl"
+    path.write_text("\n".join(lines))
+    workload = read_trace(path)
+    assert workload.submit_s.tolist() == [0.0, 100.0]
+    assert workload.ready_after_s.tolist() == [12.5, 12.5]
+    assert workload.max_gpus.tolist() == [4, 4]
+    model = workload.models[0]
+    assert model is not None
+    application = application_of("digits-1", model, ["t4", "a100"])
+    assert application.restart_s == 1.5
+    assert application.statistics.boundaries.tolist() == [2000.0]  # steps at the initial batch size
+    assert application.statistics.noise_scale(32, 0) == pytest.approx(640.0)
+    known = MEASURED.job_model(SPEC.training, {"*": 1})
+    assert known is not None
+    expected = step_time_s(known.throughput["t4"].params, 1, 2, 32)
+    assert application.step_times["t4"].at((2,), 32).step_s == pytest.approx(float(expected))
+    with pytest.raises(ValueError, match="digits-1 was measured on t4, and on no GPU type of the cluster"):
+        application_of("digits-1", model, ["a100"])
+
+
+def test_a_recorded_job_is_replayed_in_its_pool(tmp_path: Path) -> None:
+    of_lab = replace(record(1, 1000.0), spec=SPEC.model_copy(update={"pool": "lab"}))
+    path = tmp_path / "day.jsonl"
+    path.write_text("\n".join(recorded([of_lab, record(2, 1100.0)])))
+    assert read_trace(path).virtual_clusters == ("lab", "")
+
+
+def test_what_a_job_took_besides_its_steps_is_recorded(tmp_path: Path) -> None:
+    job = replace(record(1, 1000.0), starts=2, starting_s=16.0, moves=4, moving_s=1.0)
+    known = MEASURED.job_model(SPEC.training, {"*": 1})
+    assert known is not None
+    best = best_batch(known, "t4", 1, 2)
+    assert best is not None
+    trained_s = 2 * 64_000.0 / best.goodput  # twice as long as the model says
+    held = [
+        UsageInterval(job.id, 1001.0, 1012.0, "t4", 1, 1, phase="profiling"),
+        UsageInterval(job.id, 1020.0, 1020.0 + trained_s, "t4", 2, 1),
+        UsageInterval("another-9", 1020.0, 5000.0, "t4", 2, 1),
+    ]
+    path = tmp_path / "day.jsonl"
+    path.write_text("\n".join(recorded([job], held)))
+    workload = read_trace(path)
+    assert workload.profiles == ((RecordedProfile("t4", 11.0, 1.0),),)
+    model = workload.models[0]
+    assert model is not None
+    assert (model.start_s, model.pause_s, model.restart_s, model.assumed_restart_s) == (8.0, 0.25, 1.5, 8.0)
+    assert model.slowdown == pytest.approx(2.0)
