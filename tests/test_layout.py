@@ -17,6 +17,7 @@ from tests.support.layout import (
     imports_of_rooms_apart,
     libraries,
     module_circles,
+    names_in,
     room_of,
     sources,
     unused_permissions,
@@ -90,3 +91,15 @@ def test_no_test_outside_the_benchmarks_imports_them() -> None:
             )
         }
         assert not {name for name in names if "benchmarks" in name.split(".")[:2]}, text
+
+
+def test_what_benchmarks_and_examples_import_of_the_package_is_there() -> None:
+    """No checker of types looks at them, and most run for minutes."""
+    missing = []
+    for folder in ("benchmarks", "examples"):
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            for node in ast.walk(ast.parse(path.read_text())):
+                if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("coadapt."):
+                    names = names_in(str(node.module).removeprefix("coadapt."))
+                    missing += [f"{path}: {node.module}.{one.name}" for one in node.names if one.name not in names]
+    assert not missing

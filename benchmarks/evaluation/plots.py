@@ -12,7 +12,8 @@ import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
-from coadapt.simulator.results.pictures import COLOURS, cdfs
+from coadapt.simulator.results.drawing import COLOURS
+from coadapt.simulator.results.pictures import cdfs
 from coadapt.simulator.results.saved import SavedRun
 
 from . import hybrid

@@ -219,6 +219,23 @@ def own_imports(path: Path) -> Iterator[str]:
                     break
 
 
+@cache
+def names_in(module: str) -> frozenset[str]:
+    """Return the names that a module defines or imports at its top, and the modules of a folder."""
+    folder = ROOT / module.replace(".", "/")
+    found = {path.stem for path in folder.glob("*")} if folder.is_dir() else set[str]()
+    path = folder / "__init__.py" if folder.is_dir() else folder.with_suffix(".py")
+    nodes = ast.walk(tree(path.relative_to(ROOT))) if path.exists() else ()
+    for node in nodes:
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            found.add(node.name)
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            found.add(node.id)
+        elif isinstance(node, ast.ImportFrom | ast.Import):
+            found |= {one.asname or one.name for one in node.names}
+    return frozenset(found)
+
+
 def libraries(path: Path) -> set[str]:
     """Return the top-level names of a file's absolute imports."""
     found = set()

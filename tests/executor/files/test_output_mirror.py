@@ -24,9 +24,9 @@ from coadapt.executor.processes.training_process import Launch
 from coadapt.executor.protocol.messages import Join, Joined
 from coadapt.executor.worker import Worker
 from coadapt.scheduler.files.outputs import Outputs
-from tests.scheduler.files.test_outputs import ODD
 
 from tests.executor.files.test_job_folder import TRAIN
+from tests.scheduler.files.test_outputs import ODD
 
 COUNT = itertools.count()
 
