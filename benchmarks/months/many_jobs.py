@@ -5,13 +5,14 @@ from __future__ import annotations
 import sqlite3
 from contextlib import closing
 from dataclasses import replace
+from functools import cache
 from itertools import chain
 
 import numpy as np
 from coadapt.core.job import JobSpec, Phase
 from coadapt.core.reports import JobInfo, StepRow
 from coadapt.core.settings import Settings
-from coadapt.estimators.measurements import Measurements
+from coadapt.estimators.measurements import Measurements, fits_of
 from coadapt.scheduler.jobs.lifecycle import advance
 from coadapt.scheduler.jobs.record import JobRecord, ProfileRun
 from coadapt.scheduler.runtime.clock import SystemClock
@@ -26,11 +27,14 @@ SPEC = {"name": "job", "script": "train.py", "resources": {"max_gpus": 1}}
 LIVES_S = 3600.0  # between two that ended
 
 
+@cache
 def measured() -> Measurements:
-    """Return what is known of a small model on one GPU type."""
+    """Return what is known of a small model on one GPU type, with the fit that executors send along."""
     found = Measurements().with_info(JobInfo("net", 64, 10_000_000, 100_000, adam_type=False))
     rows = [StepRow(1, 1, size, 0, 0.002 * size, 0.0, 20) for size in (8, 16, 32, 64, 128)]
-    return replace(found, grad_sqr=1.0, grad_var=1000.0).with_rows(GPU_TYPE, rows)
+    known = replace(found, grad_sqr=1.0, grad_var=1000.0).with_rows(GPU_TYPE, rows)
+    known.take_fits(fits_of(known.unfitted()))
+    return known
 
 
 def fill(settings: Settings, ended: int, queued: int) -> None:

@@ -15,11 +15,12 @@ from ..store.failures import LostStore, StoreError, StoreFailure
 from ..store.store import Store
 from .clock import Clock
 from .degraded import Degraded, StoreWatch
+from .patience import Patience
 
 log = logging.getLogger(__name__)
 
-MOST_TICK_S = 60.0  # after so long in one tick the process ends itself, and Ray starts it anew
 LOOK_S = 5.0  # between two looks at the age of the tick
+NOTE_S = 2.0  # longest to wait for the note that this process ends; the disk may be what hangs
 PROBE_S = 1.0  # between two tries whether the store writes again
 PROBED = "probed_s"  # the fact of the store that is written to try it
 TOLD_EVERY_S = 60.0  # at least between two events that tell of a store that did not write
@@ -47,7 +48,8 @@ class Loop:
         tick: one tick; it may raise.
         idle_s: returns seconds until the next tick at the latest.
         woken: an event that begins the next tick early.
-        end_process: ends the process where a tick hangs.
+        end_process: ends the process where a tick hangs; Ray starts it anew.
+        patience: how long a tick may take until then.
     """
 
     def __init__(
@@ -60,10 +62,11 @@ class Loop:
         idle_s: Callable[[], float],
         woken: threading.Event,
         end_process: Callable[[], None] = lambda: os._exit(1),
+        patience: Patience | None = None,
     ) -> None:
         self._store, self._watch, self._clock = store, watch, clock
         self._begin, self._tick, self._idle_s, self._woken = begin, tick, idle_s, woken
-        self._end_process = end_process
+        self._end_process, self._patience = end_process, patience or Patience()
         self._stopping = threading.Event()
         self._tick_s: float | None = None  # monotonic; None before the first tick
         self._trouble = ""
@@ -123,6 +126,7 @@ class Loop:
                 continue
             if self.guard(self._tick):
                 self._trouble = ""
+                self._patience.kept()
 
     def _heals(self) -> bool:
         """Try whether the store writes again. Return whether it does, and log now and then how long it did not.
@@ -154,7 +158,10 @@ class Loop:
 
     def _look(self) -> None:
         while not self._stopping.wait(LOOK_S):
-            if self.health().tick_age_s > MOST_TICK_S:
-                log.critical("a tick has taken more than %.0f s; the process ends, and starts anew", MOST_TICK_S)
+            if self.health().tick_age_s > (most_s := self._patience.seconds):
+                log.critical("a tick has taken more than %.0f s; the process ends, and starts anew", most_s)
+                note = threading.Thread(target=self._patience.lost, daemon=True)
+                note.start()
+                note.join(NOTE_S)
                 self._end_process()
                 return

@@ -11,6 +11,7 @@ import logging
 import math
 from collections import Counter
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from ...core.logs import write_logs
@@ -22,6 +23,7 @@ from ...executor.protocol.job_events import Sent
 from ...policies.catalogue import make_policy
 from ..changes.rest import may_have_executor
 from ..runtime.loop import Loop
+from ..runtime.patience import Patience
 from .assembly import CLOCK, assembled
 from .desks_of import desks_of
 
@@ -53,7 +55,17 @@ class SchedulerService:
             self._reattach,
             parts.readiness.warm_up,
         )
-        self._loop = Loop(parts.store, parts.watch, parts.clock, begin, self._step, parts.cycle.idle_s, parts.wake)
+        patience = Patience(Path(settings.state_dir) / "ended_in_ticks")
+        self._loop = Loop(
+            parts.store,
+            parts.watch,
+            parts.clock,
+            begin,
+            self._step,
+            parts.cycle.idle_s,
+            parts.wake,
+            patience=patience,
+        )
         self._desks = desks_of(parts, self._loop.health)
         parts.view.start()
         parts.housekeeping.start()

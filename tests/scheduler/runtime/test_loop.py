@@ -13,6 +13,7 @@ from coadapt.scheduler.runtime import loop as loops
 from coadapt.scheduler.runtime.clock import SystemClock
 from coadapt.scheduler.runtime.degraded import StoreWatch
 from coadapt.scheduler.runtime.loop import Loop
+from coadapt.scheduler.runtime.patience import FIRST_S, Patience
 from coadapt.scheduler.store.events import Event
 from coadapt.scheduler.store.failures import StoreFailure
 from coadapt.scheduler.store.store import Store
@@ -32,7 +33,10 @@ class Stage:
         self.store = Store(self.path, self.watch.wrote)
         self.ticked, self.ended, self.ticks = threading.Condition(), threading.Event(), 0
         self.do: Callable[[], None] = lambda: None
-        self.loop = Loop(self.store, self.watch, clock, [], self.tick, lambda: 0.001, self.woken, self.ended.set)
+        patience = Patience(folder / "ended_in_ticks")
+        self.loop = Loop(
+            self.store, self.watch, clock, [], self.tick, lambda: 0.001, self.woken, self.ended.set, patience
+        )
 
     def tick(self) -> None:
         try:
@@ -158,13 +162,36 @@ def test_a_tick_that_hangs_ends_the_process(tmp_path: Path, monkeypatch: pytest.
     stage.do = hang
     stage.loop.start()
     assert hangs.wait(LONG_S)
-    clock.forward(loops.MOST_TICK_S)
+    clock.forward(FIRST_S)
     assert not stage.ended.wait(0.1)
     clock.forward(1.0)
     assert stage.ended.wait(LONG_S)
     stage.loop.stop()
     go_on.set()
     stage.store.close()
+    assert Patience(tmp_path / "ended_in_ticks").seconds == 2 * FIRST_S, "the machine may just be slow"
+
+
+def test_a_tick_that_ends_takes_back_what_slow_ones_were_given(tmp_path: Path) -> None:
+    note = tmp_path / "ended_in_ticks"
+    for _ in range(9):
+        Patience(note).lost()
+    assert Patience(note).seconds == 64 * FIRST_S
+    stage = Stage(tmp_path, SystemClock())
+    stage.loop.start()
+    stage.wait()
+    stage.loop.stop()
+    stage.store.close()
+    assert Patience(note).seconds == FIRST_S
+    assert not note.exists()
+
+
+@pytest.mark.parametrize("text", ["", "three", "-4", "9" * 5000])
+def test_a_note_of_ends_that_cannot_be_read_harms_nothing(tmp_path: Path, text: str) -> None:
+    (tmp_path / "note").write_text(text)
+    assert FIRST_S <= Patience(tmp_path / "note").seconds <= 64 * FIRST_S
+    assert Patience(tmp_path / "no" / "folder").seconds == FIRST_S
+    Patience(tmp_path / "no" / "folder").lost()
 
 
 def test_changes_that_cannot_be_stored_are_refused_and_nothing_is_commanded(tmp_path: Path) -> None:
