@@ -16,7 +16,7 @@ from fastapi.responses import Response
 
 from ..core.api_settings import ApiSettings
 from ..core.identity import Identity, Role
-from ..core.json_numbers import dumps, with_finite_metrics
+from ..core.json_numbers import answer_text, dumps
 from .access import RULES, changes, may, reads_metrics, sees
 from .arrivals import Arrivals
 from .feed import Feed
@@ -190,7 +190,7 @@ def about(request: Request) -> dict[str, str]:
 
 def answer(view: Any, status: int = 200) -> Response:
     """Return plain data as JSON. What is no number there is text, and null among metrics."""
-    return Response(dumps(with_finite_metrics(view)), status, media_type="application/json")
+    return Response(answer_text(view), status, media_type="application/json")
 
 
 # --- cursors ------------------------------------------------------------------------------------------------

@@ -124,9 +124,9 @@ def _connect() -> Client:
 def _print(document: Any, as_json: bool) -> None:
     """Print a rich renderable, or data as JSON."""
     if as_json:
-        from ..core.json_numbers import dumps, with_finite_metrics
+        from ..core.json_numbers import answer_text
 
-        print(dumps(with_finite_metrics(document), indent=2))
+        print(answer_text(document, indent=2))
     else:
         from .show import console
 

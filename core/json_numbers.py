@@ -46,14 +46,23 @@ def restored(values: Mapping[str, Any]) -> dict[str, Any]:
     return {key: NOT_FINITE.get(of, of) if isinstance(of, str) else of for key, of in values.items()}
 
 
-def with_finite_metrics(document: Any) -> Any:
+def answer_text(document: Any, indent: int | None = None) -> str:
+    """Return an answer as JSON. What is no number there is text, and null among metrics of jobs."""
+    separators = (",", ":") if indent is None else None
+    try:  # most answers have nothing to replace, and looking for it costs more than writing
+        return json.dumps(document, indent=indent, separators=separators, allow_nan=False, default=_other)
+    except ValueError:
+        return dumps(_with_finite_metrics(document), indent)
+
+
+def _with_finite_metrics(document: Any) -> Any:
     """Return an answer in which each metric of a job is finite or None."""
     if isinstance(document, Mapping):
         return {
-            key: _finite(value) if key == "metrics" and isinstance(value, Mapping) else with_finite_metrics(value)
+            key: _finite(value) if key == "metrics" and isinstance(value, Mapping) else _with_finite_metrics(value)
             for key, value in document.items()
         }
-    return [with_finite_metrics(one) for one in document] if isinstance(document, list | tuple) else document
+    return [_with_finite_metrics(one) for one in document] if isinstance(document, list | tuple) else document
 
 
 def _finite(metrics: Mapping[str, Any]) -> dict[str, Any]:

@@ -216,6 +216,7 @@ def _spec_or_none(text: str, job_id: str) -> JobSpec:
         return JobSpec(name=f"job{name}" if not name[:1].isalnum() else name, script="unknown.py")
 
 
+@lru_cache(maxsize=512)  # pages of ended jobs are read again and again
 def read_spec(text: str) -> JobSpec:
     """Return a stored spec; fields of a later version do not count. Raises: ValueError."""
     return JobSpec.model_validate_json(text, extra="ignore")

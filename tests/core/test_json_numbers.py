@@ -9,7 +9,7 @@ import pytest
 from coadapt.cli import main
 from coadapt.core.events import EventKind
 from coadapt.core.job import JobState, Phase
-from coadapt.core.json_numbers import all_finite, dumps, restored, shown, with_finite_metrics
+from coadapt.core.json_numbers import all_finite, answer_text, dumps, restored, shown
 from coadapt.core.schemas import JobDetails
 from coadapt.scheduler.jobs.record import JobRecord
 from coadapt.scheduler.store.events import Event
@@ -88,6 +88,8 @@ def test_a_diverged_loss_is_kept_by_the_store_and_shown_as_valid_json(
 
 
 def test_each_metric_of_an_answer_is_finite_or_null() -> None:
+    plain = {"id": "j-1", "metrics": {"loss": 0.5}, "lr": 0.1}
+    assert json.loads(answer_text(plain)) == plain
     answer = [{"id": "j-1", "metrics": {"loss": math.nan, "seen": 3, "worst": -math.inf}, "lr": math.nan}]
-    told = json.loads(dumps(with_finite_metrics(answer)))
+    told = json.loads(answer_text(answer))
     assert told == [{"id": "j-1", "metrics": {"loss": None, "seen": 3, "worst": None}, "lr": "NaN"}]

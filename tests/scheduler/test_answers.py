@@ -9,7 +9,7 @@ from typing import Any
 import jsonschema
 import pytest
 from coadapt.client.answers_schema import SCHEMA_PATH
-from coadapt.core.json_numbers import dumps, with_finite_metrics
+from coadapt.core.json_numbers import answer_text
 from coadapt.policies.catalogue import make_policy, policy_names
 from coadapt.scheduler.views.cluster_views import cluster_view
 from coadapt.scheduler.views.explaining import explain
@@ -38,9 +38,7 @@ def check(answer: Any, verb: str) -> None:
     schema = json.loads(SCHEMA_PATH.read_text())
     for name, part in schema["$defs"].items():
         part["additionalProperties"] = name == "ExplainView"  # policies add facts there
-    jsonschema.validate(
-        json.loads(dumps(with_finite_metrics(answer))), {**schema["properties"][verb], "$defs": schema["$defs"]}
-    )
+    jsonschema.validate(json.loads(answer_text(answer)), {**schema["properties"][verb], "$defs": schema["$defs"]})
 
 
 @pytest.mark.parametrize("policy", policy_names())
