@@ -8,7 +8,8 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 
 from ..core.schemas import AuditPage
-from .context import answer, ask, cursor_of, place_of
+from .context import answer, ask
+from .cursors import cursor_of, number_of_place
 
 router = APIRouter(prefix="/v1")
 Text = Annotated[str | None, Query(max_length=200)]
@@ -32,6 +33,6 @@ async def audit(
         since_s: seconds since 1970.
     """
     chosen = {"user": user, "job": job, "verb": verb, "since_s": since_s, "oldest_first": oldest_first}
-    found = await ask(request, "audit", place_of(cursor, chosen), limit, chosen)
+    found = await ask(request, "audit", number_of_place(cursor, chosen), limit, chosen)
     following = None if found["next"] is None else cursor_of(found["next"], chosen)
     return answer({"items": found["rows"], "next": following, "head": found["head"]})

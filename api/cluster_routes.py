@@ -10,7 +10,8 @@ from fastapi.responses import Response
 
 from ..core.identity import Role
 from ..core.schemas import ClusterView, MachineRow, RoundsPage
-from .context import answer, ask, change, context, cursor_of, place_of, who
+from .context import answer, ask, change, context, who
+from .cursors import cursor_of, number_of_place
 
 router = APIRouter(prefix="/v1")
 OTHERS = "others"  # instead of the names of their jobs
@@ -60,7 +61,7 @@ async def rounds(
     Args:
         since_s: seconds since 1970.
     """
-    found = await ask(request, "rounds", place_of(cursor, since_s), limit, since_s)
+    found = await ask(request, "rounds", number_of_place(cursor, since_s), limit, since_s)
     if who(request).role is Role.USER:
         for row in found["rows"]:
             for kind in ("placed", "moved", "stopped", "measured"):

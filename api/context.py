@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 import hashlib
-import json
 import time
 from collections import OrderedDict
 from contextlib import suppress
@@ -16,7 +14,7 @@ from fastapi.responses import Response
 
 from ..core.api_settings import ApiSettings
 from ..core.identity import Identity, Role
-from ..core.json_numbers import answer_text, dumps
+from ..core.json_numbers import answer_text
 from .access import RULES, changes, may, reads_metrics, sees
 from .arrivals import Arrivals
 from .feed import Feed
@@ -191,33 +189,3 @@ def about(request: Request) -> dict[str, str]:
 def answer(view: Any, status: int = 200) -> Response:
     """Return plain data as JSON. What is no number there is text, and null among metrics."""
     return Response(answer_text(view), status, media_type="application/json")
-
-
-# --- cursors ------------------------------------------------------------------------------------------------
-
-
-def cursor_of(place: Any, query: Any) -> str:
-    """Return an opaque text for a place in the answers to a query."""
-    return base64.urlsafe_b64encode(dumps([place, _digest(query)]).encode()).decode().rstrip("=")
-
-
-def place_of(cursor: str | None, query: Any) -> Any:
-    """Return the place of a cursor; None: the first one. Raises: Problem for one that is of no such query."""
-    if cursor is None:
-        return None
-    try:
-        place, digest = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
-    except (ValueError, TypeError):
-        raise _bad_cursor(cursor) from None
-    if digest != _digest(query):
-        raise _bad_cursor(cursor)
-    return place
-
-
-def _bad_cursor(cursor: str) -> Problem:
-    accepted = "the `next` of an answer to the same query"
-    return Problem(400, f"cursor: this is not {accepted}", field="cursor", value=cursor, accepted=accepted)
-
-
-def _digest(query: Any) -> str:
-    return hashlib.sha256(dumps(query).encode()).hexdigest()[:16]

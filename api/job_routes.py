@@ -12,7 +12,8 @@ from ..core.identity import Role
 from ..core.job import JobSpec, Phase
 from ..core.schemas import JobDetails, JobRow, TimelineRow
 from . import bodies
-from .context import answer, ask, change, cursor_of, nothing_changes, place_of, who
+from .context import answer, ask, change, nothing_changes, who
+from .cursors import cursor_of, number_of_place
 from .problems import Problem, of_validation
 
 router = APIRouter(prefix="/v1")
@@ -75,7 +76,8 @@ async def list_jobs(
     only = asker.user if asker.role is Role.USER else owner
     if asker.role is Role.USER and owner not in (None, asker.user):
         return answer({"items": [], "next": None})
-    rows, before = await ask(request, "page", place_of(cursor, query), limit, phases, only, name, job_id or [])
+    place = number_of_place(cursor, query)
+    rows, before = await ask(request, "page", place, limit, phases, only, name, job_id or [])
     return answer({"items": rows, "next": None if before is None else cursor_of(before, query)})
 
 

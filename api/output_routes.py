@@ -11,7 +11,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from ..core.output_tree import Output
 from . import bodies
-from .context import answer, ask, cursor_of, place_of
+from .context import answer, ask
+from .cursors import cursor_of, name_of_place
 
 router = APIRouter(prefix="/v1/jobs/{job_id}/outputs")
 Name = Annotated[list[str], Field(min_length=1, max_length=100)]
@@ -39,7 +40,7 @@ async def page(
     request: Request, job_id: str, cursor: Annotated[str | None, Query(max_length=20_000)] = None
 ) -> Response:
     """Return outputs in their order."""
-    after = tuple(place_of(cursor, job_id) or ())
+    after = name_of_place(cursor, job_id)
     found: list[Output] = await ask(request, "output_page", job_id, after)
     following = cursor_of(list(found[-1].name), job_id) if found else None
     return answer({"items": [_row(one) for one in found], "next": following})
