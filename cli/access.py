@@ -10,6 +10,7 @@ import typer
 
 from ..core.identity import Role
 from .exit_codes import Exit
+from .plain import printable, say
 
 user_app = typer.Typer(help="Show users, and change what they may do.", rich_markup_mode=None)
 token_app = typer.Typer(help="Show tokens, make and revoke them.", rich_markup_mode=None)
@@ -33,7 +34,7 @@ def login(
     found = Login(url_of(url), token.strip())
     me = Client(HttpApi(found.url, found.token, patience_s=0.0)).me()
     found.save()
-    print(f"{me['user']} ({me['role']}) uses {found.url}; the token is in {login_path()}")
+    say(f"{me['user']} ({me['role']}) uses {found.url}; the token is in {login_path()}")
 
 
 def _client() -> Any:
@@ -48,7 +49,7 @@ def _show(rows: list[dict[str, Any]], columns: dict[str, str], as_json: bool) ->
     if as_json:
         from ..core.json_numbers import dumps
 
-        print(dumps(rows, indent=2))
+        say(dumps(rows, indent=2))
         return
     from rich.table import Table
 
@@ -56,7 +57,7 @@ def _show(rows: list[dict[str, Any]], columns: dict[str, str], as_json: bool) ->
     for title in columns.values():
         table.add_column(title)
     for row in rows:
-        table.add_row(*(_shown(name, row[name]) for name in columns))
+        table.add_row(*(printable(_shown(name, row[name])) for name in columns))
     console().print(table)
 
 
@@ -84,7 +85,7 @@ def add_user(
     """Make a user, or change its role, and print a token for it, which is shown this once."""
     client = _client()
     client.put_user(name, role)
-    print(client.new_token(name, days=days)["token"])
+    say(client.new_token(name, days=days)["token"])
 
 
 @user_app.command("disable")
@@ -103,10 +104,10 @@ def _set_disabled(name: str, *, disabled: bool) -> Exit:
     client = _client()
     known = next((row for row in client.users() if row["name"] == name), None)
     if known is None:
-        print(f"coadapt: there is no user {name}; `coadapt user list` shows all", file=sys.stderr)
+        say(f"coadapt: there is no user {name}; `coadapt user list` shows all", error=True)
         return Exit.NOT_FOUND
     done = client.put_user(name, Role(known["role"]), disabled=disabled)
-    print(f"{name} {'is' if done else 'was'} {'disabled' if disabled else 'enabled'}")
+    say(f"{name} {'is' if done else 'was'} {'disabled' if disabled else 'enabled'}")
     return Exit.OK
 
 
@@ -132,7 +133,7 @@ def new_token(
     days: Annotated[float | None, typer.Option(min=0.01, help="After so many days it expires.")] = None,
 ) -> None:
     """Make a token and print it, this once."""
-    print(_client().new_token(user, label, days)["token"])
+    say(_client().new_token(user, label, days)["token"])
 
 
 @token_app.command("revoke")
@@ -141,7 +142,7 @@ def revoke_token(
 ) -> None:
     """Accept a token no more."""
     done = _client().revoke_token(token_id)
-    print(f"{token_id} {'is' if done else 'was'} revoked")
+    say(f"{token_id} {'is' if done else 'was'} revoked")
 
 
 def register(app: typer.Typer) -> None:

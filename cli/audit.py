@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .exit_codes import Exit
+from .plain import printable, say
 from .spans import span_s
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ def register(app: typer.Typer, connect: Callable[[], Client], show: Callable[[An
         if as_json or rows:
             show(rows if as_json else table(rows), as_json)
         else:
-            print("nobody has changed anything that fits")
+            say("nobody has changed anything that fits")
         return Exit.OK
 
 
@@ -56,7 +57,7 @@ def _verified(client: Client, show: Callable[[Any, bool], None], as_json: bool) 
         show({"rows": many, "broken": broken}, True)
     else:
         rows = "1 row" if many == 1 else f"{many:,} rows"
-        print(f"the audit log is broken: {broken}" if broken else f"{rows}: nobody has changed the audit log")
+        say(f"the audit log is broken: {broken}" if broken else f"{rows}: nobody has changed the audit log")
     return Exit.JOB_FAILED if broken else Exit.OK
 
 
@@ -71,7 +72,8 @@ def table(rows: Sequence[AuditView]) -> Table:
         at = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(row["time_s"]))
         told = row["outcome"] if row["outcome"] != "done" else made_of(row["detail"]) or "done"
         target = _short(row["target"])
-        found.add_row(str(row["number"]), at, row["user"] or "-", row["origin"], row["verb"], target, told)
+        words = str(row["number"]), at, row["user"] or "-", row["origin"], row["verb"], target, told
+        found.add_row(*map(printable, words))
     return found
 
 

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from .exit_codes import Interrupted
+from .plain import say
 
 
 def register(app: typer.Typer) -> None:
@@ -38,11 +39,11 @@ def down(
             raise typer.BadParameter(f"{told}; repeat `coadapt up` first, or add --yes")
 
     if not local_cluster.down(grace_s=grace, keep_jobs=keep_jobs, sure=sure, unserved=unserved):
-        print("nothing was running")
+        say("nothing was running")
     elif keep_jobs:
-        print("the scheduler has ended; jobs train on, and the next `coadapt up` finds them")
+        say("the scheduler has ended; jobs train on, and the next `coadapt up` finds them")
     else:
-        print("down")
+        say("down")
 
 
 def asked(others: Mapping[str, int]) -> None:

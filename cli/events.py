@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import sys
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from .plain import printable, say
 from .spans import span_s
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def register(
         for event in found:
             _tell(event, as_json)
         if not found and not follow:
-            print("nothing has happened that fits", file=sys.stderr)
+            say("nothing has happened that fits", error=True)
         if follow:
             after = found[-1]["number"] if found else None
             for event in client.follow_events(job_id, after=after, kinds=kinds):
@@ -62,13 +62,11 @@ def register(
 
 
 def _tell(event: dict[str, Any], as_json: bool) -> None:
-    print(json.dumps(event) if as_json else line(event), flush=True)
+    say(json.dumps(event) if as_json else line(event), flush=True)
 
 
 def line(event: dict[str, Any]) -> str:
     """Return an event as a line: when, of what, which kind, what, and who asked for it."""
-    from .show import printable
-
     at = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(event["time_s"]))
     who = f" (by {event['who']})" if event["who"] else ""
     return f"{at}  {event['job_id'] or 'cluster'}  {event['kind']}: {printable(event['text'])}{who}"

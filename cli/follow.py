@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from . import show
+from .plain import say
 
 if TYPE_CHECKING:
     from ..client.client import Client
@@ -42,7 +43,7 @@ def wait(client: Client, ids: Sequence[str], quiet: bool = False, every_s: float
                 live.update(show.jobs_table(found, bars=True), refresh=True)
             elif not quiet:
                 for line in show.change_lines(rows, found):
-                    print(line, flush=True)
+                    say(line, flush=True)
             rows = {row["id"]: row for row in found}
             if all(row["phase"] in TERMINAL for row in found):
                 return found

@@ -30,6 +30,7 @@ from . import settings as settings_verbs
 from . import store as store_verbs
 from . import top as top_verb
 from .exit_codes import AmbiguousJob, Exit, Interrupted, JobNotFound, code_of
+from .plain import printable, say
 
 if TYPE_CHECKING:
     from ..client.client import Client
@@ -103,7 +104,7 @@ def _refused(cause: BaseException | None) -> str | None:
 
 
 def _tell(text: str) -> None:
-    print(f"coadapt: {text}", file=sys.stderr)
+    say(f"coadapt: {text}", error=True)
 
 
 def _note(name: str, text: str) -> None:
@@ -111,7 +112,7 @@ def _note(name: str, text: str) -> None:
 
 
 def _fail(message: str, code: Exit) -> int:
-    print("\n".join(f"coadapt: {line}" for line in message.splitlines()), file=sys.stderr)
+    say("\n".join(f"coadapt: {line}" for line in message.splitlines()), error=True)
     return int(code)
 
 
@@ -126,7 +127,7 @@ def _print(document: Any, as_json: bool) -> None:
     if as_json:
         from ..core.json_numbers import answer_text
 
-        print(answer_text(document, indent=2))
+        say(answer_text(document, indent=2))
     else:
         from .show import console
 
@@ -350,7 +351,7 @@ def submit(
         if as_json:
             _print([{"id": job} for job in ids], True)
         else:
-            print("\n".join(ids))
+            say("\n".join(ids))
         return Exit.OK
     return _wait(client, ids, follow, as_json)
 
@@ -359,7 +360,7 @@ def _wait(client: Client, ids: Sequence[str], follow: bool, as_json: bool) -> in
     """Wait for jobs and tell how they ended. `follow`: print the output of the only one meanwhile."""
     from . import follow as following
 
-    print("\n".join(ids), file=sys.stderr)
+    say("\n".join(ids), error=True)
 
     try:
         if follow:
@@ -374,7 +375,7 @@ def _wait(client: Client, ids: Sequence[str], follow: bool, as_json: bool) -> in
     failed = [row for row in rows if row["phase"] != "succeeded"]
     for row in failed:
         more = f"; `coadapt describe {row['id']}` tells more" if row["phase"] == "failed" else ""
-        print(f"coadapt: {row['id']} {row['phase']}: {row['reason']}{more}", file=sys.stderr)
+        say(printable(f"coadapt: {row['id']} {row['phase']}: {row['reason']}{more}"), error=True)
     return Exit.JOB_FAILED if failed else Exit.OK
 
 
@@ -402,7 +403,7 @@ def _would_submit(jobs: Sequence[Path], anyway: bool, as_json: bool) -> int:
     if as_json:
         _print(views, True)
     else:
-        print("\n".join(line for view in views for line in submit_check.lines(view, no_cluster)))
+        say("\n".join(line for view in views for line in submit_check.lines(view, no_cluster)))
     return Exit.USAGE if any(view["refused"] for view in views) else Exit.OK
 
 
@@ -448,7 +449,7 @@ def run_command(
     if as_json:
         _print({"id": ids[0]}, True)
     else:
-        print(ids[0])
+        say(ids[0])
     return Exit.OK
 
 
@@ -483,7 +484,7 @@ def check(
 
         _print({"works": verdict.works, "script": name, **asdict(verdict)}, True)
     else:
-        print("\n".join([said(verdict, name), *(f"  {note}" for note in verdict.notes)]))
+        say("\n".join([said(verdict, name), *(f"  {note}" for note in verdict.notes)]))
     return Exit.OK if verdict.works else Exit.JOB_FAILED
 
 
@@ -584,7 +585,7 @@ def logs(
 def _how_it_ended(job: JobDetails) -> str:
     """Return a sentence on a job that was followed until its end."""
     why = f": {job['reason']}" if job["reason"] else ""
-    return f"{job['id']} has ended ({job['phase']}{why})"
+    return printable(f"{job['id']} has ended ({job['phase']}{why})")
 
 
 def _where_its_output_is(job: str, sources: Sequence[str], asked: str) -> str:
@@ -705,13 +706,13 @@ def fork(
         if as_json:
             _print(view, True)
         else:
-            print("\n".join(submit_check.lines(view, "")))
+            say("\n".join(submit_check.lines(view, "")))
         return Exit.USAGE if view["refused"] else Exit.OK
     found = client.fork(forked, steps, file, name=name, tell=partial(_note, source))
     if as_json:
         _print({"id": found}, True)
     else:
-        print(found)
+        say(found)
     return Exit.OK
 
 
@@ -788,7 +789,7 @@ def explain(job: Job, as_json: Json = False) -> None:
     if as_json:
         _print(found, True)
     else:
-        print("\n".join(found["lines"]))
+        say("\n".join(found["lines"]))
 
 
 @app.command()
@@ -796,9 +797,9 @@ def trace() -> None:
     """Print the jobs that succeeded as JSON lines, to be replayed by `coadapt simulate --trace`."""
     lines = _connect().trace()
     for line in lines:
-        print(line)
+        say(line)
     if not lines:
-        print("no job has succeeded yet", file=sys.stderr)
+        say("no job has succeeded yet", error=True)
 
 
 @app.command()
@@ -966,7 +967,7 @@ def simulate(
     if explain is not None and as_json:
         _print({name: {"round_s": part.time_s} | part.explanation.to_dict() for name, part in said.items()}, True)
     elif explain is not None:
-        print(simulation.explained(said))
+        say(simulation.explained(said))
     elif as_json:  # JSON has no nan
         _print(
             {
@@ -996,7 +997,7 @@ def report(
         written = reporting.write(runs, out, top)
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None
-    print("\n".join(str(path) for path in written))
+    say("\n".join(str(path) for path in written))
 
 
 @app.command()
@@ -1042,7 +1043,7 @@ def study(
     else:
         _print(studying.answer(found), False)
         if written:
-            print(f"\nthe page: {written[0]}")
+            say(f"\nthe page: {written[0]}")
 
 
 @app.command()
@@ -1080,7 +1081,7 @@ def sweep(
         _print(sweeping.table(swept.figures), False)
         _print(conditions(swept.conditions, swept.same), False)
     for problem in swept.failed:
-        print(f"coadapt: {problem}", file=sys.stderr)
+        say(f"coadapt: {problem}", error=True)
     return Exit.JOB_FAILED if swept.failed else Exit.OK
 
 
@@ -1097,7 +1098,7 @@ def schema(
     of = answers_schema if answers else jobfile
     if write:
         of.SCHEMA_PATH.write_text(of.schema_text())
-        print(of.SCHEMA_PATH)
+        say(of.SCHEMA_PATH)
     else:
         sys.stdout.write(of.schema_text())
 

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from .plain import printable
+
 if TYPE_CHECKING:
     from rich.table import Table
 
@@ -49,7 +51,7 @@ def table(found: MetricsView) -> Table:
     for name, points in found["metrics"].items():
         values = [point["value"] for point in points if point["value"] is not None]
         ends = (points[0]["value"], points[-1]["value"], min(values, default=None), max(values, default=None))
-        rows.add_row(name, str(len(points)), *(shown(value) for value in ends), curve(points))
+        rows.add_row(printable(name), str(len(points)), *(shown(value) for value in ends), curve(points))
     return rows
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ..core.errors import PowerError
 from .exit_codes import Exit
+from .plain import say
 
 if TYPE_CHECKING:
     from ..client.client import Client
@@ -44,11 +44,11 @@ def each(client: Client, verb: str, names: list[str], show: Callable[[Any], None
         except (PowerError, UnknownJobError) as error:
             code = max(code, Exit.NOT_FOUND if isinstance(error, UnknownJobError) else Exit.USAGE)
             rows.append({"machine": name, "done": False, "refused": str(error)})
-            print(f"coadapt: {error}", file=sys.stderr)
+            say(f"coadapt: {error}", error=True)
             continue
         if show is None:
             done = (DONE if rows[-1]["done"] else BEFORE)[verb].format(name=name)
-            print(f"{name} {done}{_not_woken(client, name) if verb == 'keep' else ''}")
+            say(f"{name} {done}{_not_woken(client, name) if verb == 'keep' else ''}")
     if show is not None:
         show(rows)
     return code

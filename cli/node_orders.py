@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,6 +10,7 @@ import typer
 
 from .exit_codes import Exit
 from .moments import moment_s
+from .plain import printable, say
 from .spans import span_s
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def _register_windows(node_app: typer.Typer, connect: Callable[[], Client], show
         lead_s = None if lead is None else span_s("--lead", lead)
         moments = moment_s("--from", begins, now), moment_s("--to", ends, now)
         row = connect().add_window(*moments, names or [], gpu_type, lead_s, why)
-        show(row, True) if as_json else print(f"{row['id']}: {_line(row)}")
+        show(row, True) if as_json else say(f"{row['id']}: {_line(row)}")
 
     @window_app.command("remove")
     def remove(
@@ -103,7 +103,7 @@ def _register_windows(node_app: typer.Typer, connect: Callable[[], Client], show
         if as_json:
             show(rows, True)
         for row in () if as_json else rows:
-            print(f"{row['id']} for {_nodes(row)} is taken back")
+            say(f"{row['id']} for {_nodes(row)} is taken back")
 
 
 def _each(names: list[str], order: Callable[[str], OrderView], show: Show | None) -> Exit:
@@ -118,10 +118,10 @@ def _each(names: list[str], order: Callable[[str], OrderView], show: Show | None
         except (RequestError, UnknownJobError) as error:
             code = max(code, Exit.NOT_FOUND if isinstance(error, UnknownJobError) else Exit.USAGE)
             rows.append({"node": name, "changed": False, "told": str(error)})
-            print(f"coadapt: {error}", file=sys.stderr)
+            say(f"coadapt: {error}", error=True)
             continue
         if show is None:
-            print(rows[-1]["told"])
+            say(printable(rows[-1]["told"]))
     if show is not None:
         show(rows, True)
     return code
@@ -131,8 +131,6 @@ def table(rows: Sequence[WindowRow]) -> Table:
     """Return maintenance windows, a line each."""
     from rich.table import Table
     from rich.text import Text
-
-    from .show import printable
 
     found = Table(box=None, pad_edge=False, header_style="bold")
     for name in ("WINDOW", "NODES", "FROM", "TO", "JOBS LEAVE FROM", "BY", "WHY"):

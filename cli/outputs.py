@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from ..client.fetch import output_row
 from ..core.output_tree import LeftOut, Output, shown
+from .plain import say
 
 if TYPE_CHECKING:
     from ..client.client import Client
@@ -27,7 +28,7 @@ def listing(client: Client, job_id: str, as_json: bool) -> None:
             sys.stdout.write(("\n  " if first else ",\n  ") + json.dumps(output_row(output)))
             first = False
         elif kept:
-            print(line(output))
+            say(line(output))
         if kept:
             count, size = count + 1, size + output.entry.size
         else:
@@ -36,10 +37,10 @@ def listing(client: Client, job_id: str, as_json: bool) -> None:
         sys.stdout.write("\n]}\n")
         return
     for sentence in left_out.sentences():
-        print(sentence, file=sys.stderr)
+        say(sentence, error=True)
     none = "a script writes them to coadapt.output_dir()"
     hint = f"coadapt outputs {job_id} DEST fetches them" if count else none
-    print(f"{count} output{'s' * (count != 1)}, {amount(size)}; {hint}", file=sys.stderr)
+    say(f"{count} output{'s' * (count != 1)}, {amount(size)}; {hint}", error=True)
 
 
 def fetched(client: Client, job_id: str, dest: Path, as_json: bool, tell: Callable[[str], None]) -> None:
@@ -47,12 +48,12 @@ def fetched(client: Client, job_id: str, dest: Path, as_json: bool, tell: Callab
     done = client.fetch_outputs(job_id, dest)
     if as_json:
         fields = {"files": done.files, "bytes": done.bytes, "kept": done.kept, "left_out": list(done.notes)}
-        print(json.dumps({"id": job_id, "dest": str(dest), **fields}, indent=2))
+        say(json.dumps({"id": job_id, "dest": str(dest), **fields}, indent=2))
         return
     for note in done.notes:
         tell(note)
     there = f"; {done.kept} were there already" if done.kept else ""
-    print(f"{done.files} file{'s' * (done.files != 1)}, {amount(done.bytes)}, fetched into {dest}{there}")
+    say(f"{done.files} file{'s' * (done.files != 1)}, {amount(done.bytes)}, fetched into {dest}{there}")
 
 
 def line(output: Output) -> str:

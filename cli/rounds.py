@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from .plain import printable, say
 from .spans import span_s
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ def register(app: typer.Typer, connect: Callable[[], Client], show: Callable[[An
             show(rows, True)
         else:
             text = "\n".join(line for row in reversed(rows) for line in lines(row, phases=phases))
-            print(text or "there was no round")
+            say(text or "there was no round")
 
 
 def lines(row: RoundRow, *, phases: bool = False) -> list[str]:
@@ -61,7 +62,7 @@ def lines(row: RoundRow, *, phases: bool = False) -> list[str]:
         known = sum(row["waiting"].values())
         told = f" ({reasons})" if known == waiting else f" (of the oldest {known}: {reasons})" if known else ""
         found.append(f"  waiting: {waiting}{told}")
-    found += [f"  error: {text}" for text in row["errors"]]
+    found += [f"  error: {printable(text)}" for text in row["errors"]]
     if phases:
         found.append("  phases: " + ", ".join(f"{name} {1000 * s:.1f} ms" for name, s in row["phases"].items()))
     return found

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from .plain import printable, say
+
 if TYPE_CHECKING:
     from rich.table import Table
 
@@ -37,7 +39,7 @@ def register(app: typer.Typer, connect: Callable[[], Client], show: Callable[[An
         value = _value(name, from_file)
         done = connect().set_secret(name, value)
         told = "kept" if done["new"] else "changed"
-        print(f"{name} {told}{_later(done['jobs'], 'take it when they start next')}")
+        say(f"{name} {told}{_later(done['jobs'], 'take it when they start next')}")
 
     @secret_app.command("list")
     def list_secrets(
@@ -48,13 +50,13 @@ def register(app: typer.Typer, connect: Callable[[], Client], show: Callable[[An
         if as_json or rows:
             show(rows if as_json else table(rows), as_json)
         else:
-            print("no secrets; `coadapt secret set NAME` makes one")
+            say("no secrets; `coadapt secret set NAME` makes one")
 
     @secret_app.command("rm")
     def remove_secret(name: Name) -> None:
         """Remove a secret. Processes that run keep it until they end."""
         jobs = connect().remove_secret(name)
-        print(f"{name} removed{_later(jobs, 'fail when they start next')}")
+        say(f"{name} removed{_later(jobs, 'fail when they start next')}")
 
     @secret_app.command("rekey")
     def rekey() -> None:
@@ -62,7 +64,7 @@ def register(app: typer.Typer, connect: Callable[[], Client], show: Callable[[An
         done = connect().rekey_secrets()
         lost = f"; {done['lost']} cannot be opened and stay as they are" if done["lost"] else ""
         count = "1 secret is" if done["sealed"] == 1 else f"{done['sealed']} secrets are"
-        print(f"{count} sealed with a new key{lost}")
+        say(f"{count} sealed with a new key{lost}")
 
 
 def _value(name: str, from_file: Path | None) -> str:
@@ -90,7 +92,7 @@ def table(rows: Sequence[SecretRow]) -> Table:
     for name in ("NAME", "MADE", "CHANGED", ""):
         found.add_column(name, overflow="fold")
     for row in rows:
-        found.add_row(row["name"], _day(row["created_s"]), _day(row["changed_s"]), row["problem"])
+        found.add_row(row["name"], _day(row["created_s"]), _day(row["changed_s"]), printable(row["problem"]))
     return found
 
 

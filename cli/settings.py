@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from .plain import say
+
 if TYPE_CHECKING:
     from rich.table import Table
 
@@ -41,7 +43,7 @@ def register(app: typer.Typer, connect: Callable[[], Client], show: Callable[[An
 
         wanted = parsed(words)
         names = connect().change_settings(wanted)
-        print(f"changed: {', '.join(names)}" if names else "all of that was so before")
+        say(f"changed: {', '.join(names)}" if names else "all of that was so before")
 
 
 def table(rows: Sequence[SettingRow]) -> Table:

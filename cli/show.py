@@ -5,16 +5,18 @@ from __future__ import annotations
 import math
 import shlex
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType
 from rich.progress_bar import ProgressBar
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
 from ..core.decisions import WaitReason
 from ..core.json_numbers import shown
+from .plain import plain, printable
 
 if TYPE_CHECKING:
     from ..core.schemas import (
@@ -46,6 +48,11 @@ MACHINE_STYLES = {"leaving": "yellow", "asleep": "dim", "waking": "cyan", "faile
 EMULATED = "emulated"
 MOST_METRICS = 6  # the most that a table shows per job
 MOST_NAMED = 4  # the most jobs that a reason is told of by name
+
+
+def _line(text: str, style: str = "") -> Text:
+    """Return what others wrote as one line of a table."""
+    return Text(printable(text), style)
 
 
 def duration(seconds: float | None) -> str:
@@ -100,11 +107,6 @@ def metrics_with_places(job: JobRow) -> str:
     return ", ".join(told) or "-"
 
 
-def printable(text: str) -> str:
-    """Return a script's text on one line, with a mark for each character that cannot be printed."""
-    return "".join(character if character.isprintable() else "�" for character in text)
-
-
 def left(job: JobRow, now: float) -> str:
     """Format the time to a job's end by its last reports; `<12m05s`: a target may end it sooner, `-`: unknown."""
     ends_s = job["ends_s"]
@@ -132,9 +134,9 @@ def jobs_table(
     for job in jobs:
         end = job["finished_s"] or now
         table.add_row(
-            Text(job["id"]),
-            Text(job["status"], STATUS_STYLES.get(job["status"], "")),
-            Text(where(job)),
+            _line(job["id"]),
+            _line(job["status"], STATUS_STYLES.get(job["status"], "")),
+            _line(where(job)),
             str(job["batch_size"] or "-"),
             shown(job["lr"]),
             *([ProgressBar(total=1.0, completed=job["fraction"], width=20)] if bars else []),
@@ -162,7 +164,8 @@ def waits(jobs: Iterable[JobRow]) -> list[str]:
     lines = []
     for why, ids in reasons.items():
         more = len(ids) - MOST_NAMED
-        lines.append(", ".join(ids[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "") + f": {why}")
+        told = ", ".join(ids[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "") + f": {why}"
+        lines.append(printable(told))
     return lines
 
 
@@ -214,16 +217,16 @@ def cluster_table(cluster: ClusterView) -> RenderableType:
         table.add_column(name, overflow="fold")
     for node in cluster["nodes"]:
         label = f" ({EMULATED})" if node["emulated"] else ""
-        pool = [Text(node["pool"] or "-")] if pools else []
+        pool = [_line(node["pool"] or "-")] if pools else []
         table.add_row(
             node["id"][:12],
-            *([Text(printable(node["machine"]))] if named else []),
+            *([_line(node["machine"])] if named else []),
             *pool,
-            Text(node["gpu_type"] + label),
+            _line(node["gpu_type"] + label),
             "closed" if node.get("closed") else f"{node['free_gpus']}/{node['gpus']}",
             _free(node["free_cpus"], node["cpus"]),
             _free(node["free_memory_gib"], node["memory_gib"]),
-            Text(tenants(node) or "-"),
+            _line(tenants(node) or "-"),
         )
     lines: list[RenderableType] = [
         table if cluster["nodes"] else Text("no GPU nodes are awake" if cluster["asleep"] else "no GPU nodes")
@@ -247,7 +250,7 @@ def cluster_table(cluster: ClusterView) -> RenderableType:
     if cluster["prices"]:
         prices = ", ".join(f"{t} {shown(p)}" for t, p in sorted(cluster["prices"].items()))
         lines.append(Text(f"price of one GPU this round: {prices}"))
-    lines += [Text(note) for note in cluster["notes"]]
+    lines += [_line(note) for note in cluster["notes"]]
     if cluster["events"]:
         lines.append(Text("latest events"))
         lines += [Text(event_line(event, with_day=True)) for event in cluster["events"]]
@@ -269,14 +272,14 @@ def machines_table(machines: Sequence[MachineRow], now: float) -> Table:
         label = f" ({EMULATED})" if row["emulated"] else ""
         since, until = row["since_s"], row["until_s"]
         table.add_row(
-            Text(printable(row["machine"])),
-            *([Text(row["pool"] or "-")] if pools else []),
-            Text(row["gpu_type"] + label),
+            _line(row["machine"]),
+            *([_line(row["pool"] or "-")] if pools else []),
+            _line(row["gpu_type"] + label),
             str(row["gpus"]),
             Text(_state(row), MACHINE_STYLES.get("leaving" if row.get("closed") else row["state"], "")),
             "-" if since is None else duration(max(now - since, 0.0)),
             "-" if until is None else time.strftime("%H:%M", time.localtime(until)),
-            Text(printable("; ".join(filter(None, (row.get("closed"), row["reason"]))) or "-")),
+            _line("; ".join(filter(None, (row.get("closed"), row["reason"]))) or "-"),
         )
     return table
 
@@ -333,22 +336,22 @@ def details(job: JobDetails) -> RenderableType:
         ("interruptions", interruptions(job)),
     ]
     for name, value in rows:
-        table.add_row(name, Text(value))
+        table.add_row(name, _line(value))
     parts: list[RenderableType] = [table]
     if job["profiles"]:
         parts.append(Text("\nGPU types", "bold"))
-        parts += [Text(f"{gpu_type}: {state}") for gpu_type, state in sorted(job["profiles"].items())]
+        parts += [_line(f"{gpu_type}: {state}") for gpu_type, state in sorted(job["profiles"].items())]
     if job.get("closed"):
         parts.append(Text("\nnodes that take no new work", "bold"))
-        parts += [Text(printable(sentence)) for sentence in job["closed"]]
+        parts += [_line(sentence) for sentence in job["closed"]]
     if job.get("habits"):
         parts.append(Text("\nwhat its script does", "bold"))
-        parts += [Text(habit) for habit in job["habits"]]
+        parts += [_line(habit) for habit in job["habits"]]
     if job["events"]:
         parts.append(Text("\nevents", "bold"))
         parts += [Text(event_line(event)) for event in job["events"]]
     if job.get("traceback"):
-        parts += [Text("\ntraceback of the script's last error", "bold"), Text(job["traceback"])]
+        parts += [Text("\ntraceback of the script's last error", "bold"), Text(plain(job["traceback"]))]
     return Group(*parts)
 
 
@@ -444,7 +447,7 @@ def event_line(event: Mapping[str, object], *, with_day: bool = False) -> str:
     """Return the local time and the text of an event."""
     form = "%Y-%m-%d %H:%M:%S" if with_day else "%H:%M:%S"
     clock = time.strftime(form, time.localtime(float(str(event["time_s"]))))
-    return f"{clock}  {event['text']}"
+    return f"{clock}  {printable(str(event['text']))}"
 
 
 def change_lines(before: Mapping[str, JobRow], after: Iterable[JobRow]) -> list[str]:
@@ -455,7 +458,7 @@ def change_lines(before: Mapping[str, JobRow], after: Iterable[JobRow]) -> list[
         name, ended = job["id"], None
         measured = job["status"] == "measuring" and old is not None and old["reason"] != job["reason"]
         if old is None or old["status"] != job["status"] or measured:
-            line = f"{name}: {job['status']}" + (f" ({job['reason']})" if job["reason"] else "")
+            line = f"{name}: {job['status']}" + (f" ({printable(job['reason'])})" if job["reason"] else "")
             if job["finished_s"] is None:
                 lines.append(line)
             else:
@@ -482,7 +485,23 @@ def _from(before: str) -> str:
     return "" if before == "-" else f"{before} -> "
 
 
+class PlainConsole(Console):
+    """A console on which texts are texts: no markup, no names of emojis, and no control characters but its own."""
+
+    def __init__(self, **told: Any) -> None:
+        super().__init__(markup=False, emoji=False, **told)
+
+    def render_str(self, text: str, **told: Any) -> Text:
+        """Return a text to be shown, so that columns are as wide as what is shown."""
+        return super().render_str(plain(text), **told)
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterator[Segment]:
+        """Yield what is shown. What moves the cursor of a live table is no text."""
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else segment._replace(text=plain(segment.text))
+
+
 def console() -> Console:
     """Return standard output; if it is no terminal, it is as wide as a table needs."""
-    found = Console()
-    return found if found.is_terminal else Console(width=200, highlight=False)
+    found = PlainConsole()
+    return found if found.is_terminal else PlainConsole(width=200, highlight=False)

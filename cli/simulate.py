@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -30,6 +29,7 @@ from ..simulator.traces.cluster_file import FILES, read_cluster
 from ..simulator.traces.readers import read_trace
 from ..simulator.traces.workload import Workload
 from .exit_codes import Interrupted
+from .plain import say
 
 Figures = dict[str, dict[str, float]]
 
@@ -144,7 +144,7 @@ class Comparison:
         for policy, options in self._policies.items():
             folder, point = out / policy, out / policy / resume.NAME
             if (saved := there[policy]) is not None:
-                print(f"coadapt: {folder}: is there already, not run again", file=sys.stderr)
+                say(f"coadapt: {folder}: is there already, not run again", error=True)
                 figures[policy] = saved.figures()
                 continue
             warm_up(policy, options)
@@ -155,7 +155,7 @@ class Comparison:
                     f"interrupted under {policy}, {at}; the same command goes on from there"
                 ) from None
             if baseline is not None and all(outcome.workload.applications):  # it takes longer than the run
-                print(f"coadapt: {folder}: each job now runs alone, for the figures of fairness", file=sys.stderr)
+                say(f"coadapt: {folder}: each job now runs alone, for the figures of fairness", error=True)
             label = PolicyChoice(name=policy, options=dict(options)).shown()
             made = kept(label, outcome, baseline, about[policy], self.conditions[policy])
             save(made, folder)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .exit_codes import Exit
+from .plain import say
 
 if TYPE_CHECKING:
     from ..core.schemas import BackupView
@@ -44,7 +45,7 @@ def backup(
     if as_json:
         _print_json(written)
     else:
-        print(f"{written['path']}: {_many(written['jobs'], 'jobs')}, {size(written['bytes'])}")
+        say(f"{written['path']}: {_many(written['jobs'], 'jobs')}, {size(written['bytes'])}")
 
 
 def _backup_here(file: Path | None) -> BackupView:
@@ -70,9 +71,9 @@ def restore(
     if as_json:
         _print_json(asdict(done))
         return
-    print(f"{done.store} has the {_many(done.jobs, 'jobs')} of {file} now")
+    say(f"{done.store} has the {_many(done.jobs, 'jobs')} of {file} now")
     if done.kept:
-        print(f"the store that was there is {done.kept}")
+        say(f"the store that was there is {done.kept}")
 
 
 def doctor(
@@ -92,7 +93,7 @@ def doctor(
     if as_json:
         _print_json(asdict(found))
     else:
-        print("\n".join(said(found)))
+        say("\n".join(said(found)))
     return Exit.JOB_FAILED if found.findings else Exit.OK
 
 
@@ -128,9 +129,9 @@ def migrate(
     before, backups = store_care.migrate(to, settings)
     where = settings.store_url or settings.store_path
     if before == to:
-        print(f"{where} is of version {to} already")
+        say(f"{where} is of version {to} already")
     else:
-        print(f"{where} is of version {to} now; before it was {before}, and a backup of that is in {backups}")
+        say(f"{where} is of version {to} now; before it was {before}, and a backup of that is in {backups}")
 
 
 def prune(
@@ -145,11 +146,11 @@ def prune(
         _print_json(rows)
         return
     for row in rows:
-        print(f"{row['count']:>9,} {row['kind']}, about {size(row['bytes'])}")
+        say(f"{row['count']:>9,} {row['kind']}, about {size(row['bytes'])}")
     if not rows:
-        print("nothing is too old or too much")
+        say("nothing is too old or too much")
     elif dry_run:
-        print(f"`coadapt prune` would remove about {size(sum(row['bytes'] for row in rows))}")
+        say(f"`coadapt prune` would remove about {size(sum(row['bytes'] for row in rows))}")
 
 
 def _many(count: int, what: str) -> str:
@@ -169,4 +170,4 @@ def size(count: float) -> str:
 def _print_json(document: Any) -> None:
     from ..core.json_numbers import dumps
 
-    print(dumps(document, indent=2))
+    say(dumps(document, indent=2))

@@ -24,6 +24,7 @@ from ..simulator.results.metrics import MEANING, spread
 from ..simulator.results.saved import SavedRun, load
 from ..simulator.sweep import Done, check, folder_of, here, is_done, on_ray
 from ..simulator.sweep_file import Cell, cells, read_sweep
+from .show import PlainConsole
 from .simulate import columns_of
 
 
@@ -51,7 +52,7 @@ def run(file: Path, out: Path, use_ray: bool, num_cpus: int | None, tell: Callab
     if num_cpus is not None and num_cpus < 1:
         raise ValueError(f"--num-cpus: {num_cpus} must be at least 1")
     sweep = read_sweep(file)
-    console = Console(stderr=True)
+    console = PlainConsole(stderr=True)
     try:
         every = list(cells(sweep, file.parent))
         warnings = Warnings(console, _several(every))

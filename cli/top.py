@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from .listing import jobs_of_now
+from .plain import printable, say
 
 if TYPE_CHECKING:
     from ..client.client import Client
@@ -31,7 +32,7 @@ def register(app: typer.Typer, connect: Callable[[], Client]) -> None:
         """Show jobs and GPUs on one screen, refreshed until Ctrl-C."""
         client = connect()
         if once or not sys.stdout.isatty():
-            print("\n".join(_look(client, 200, None)))
+            say("\n".join(_look(client, 200, None)))
             return
         try:
             while True:
@@ -40,7 +41,7 @@ def register(app: typer.Typer, connect: Callable[[], Client]) -> None:
                 sys.stdout.flush()
                 time.sleep(every)
         except KeyboardInterrupt:
-            print()
+            say()
 
 
 def _look(client: Client, width: int, height: int | None) -> list[str]:
@@ -82,7 +83,7 @@ def screen(
     room = None if height is None else max(height - len(lines) - 2, 2)
     if room is not None and len(rows) > room:
         rows = [*rows[: room - 1], f"… and {len(rows) - room + 1} more jobs"]
-    return [line[:width] for line in [*lines, "", *rows]]
+    return [printable(line)[:width] for line in [*lines, "", *rows]]
 
 
 def _gpus(view: ClusterView) -> list[str]:
@@ -120,8 +121,8 @@ def _cell(word: str, width: int, at: int) -> str:
 
 
 def _words(job: JobRow, now: float) -> tuple[str, ...]:
-    from .show import left, printable, progress, where
+    from .show import left, progress, where
 
     batch = str(job["batch_size"] or "-")
     told = (job["id"], job.get("owner") or "-", job["status"], where(job), batch)
-    return (*told, progress(job), left(job, now), printable(job["reason"]))
+    return (*told, progress(job), left(job, now), job["reason"])

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..core.errors import JobStateError
 from ..core.phase import Phase
 from .exit_codes import Exit
+from .plain import say
 
 if TYPE_CHECKING:
     from ..client.client import Client
@@ -31,10 +31,10 @@ def each(
             rows.append({"id": job_id, done: verb(job_id)})
         except JobStateError as error:
             rows.append({"id": job_id, done: False, "refused": str(error)})
-            print(f"coadapt: {error}", file=sys.stderr)
+            say(f"coadapt: {error}", error=True)
             continue
         if show is None:
-            print(f"{job_id} {done if rows[-1][done] else NOTHING_TO_DO[done]}")
+            say(f"{job_id} {done if rows[-1][done] else NOTHING_TO_DO[done]}")
     if show is not None:
         show(rows)
     return Exit.USAGE if any("refused" in row for row in rows) else Exit.OK
@@ -56,8 +56,8 @@ def cancelled(
         saving = job_id in left and not Phase(left[job_id]["phase"]).is_terminal
         rows.append({"id": job_id, "cancelled": changed, "saving": saving})
         if show is None and saving:
-            print(f"{job_id} is told to save and end; `coadapt cancel --now {job_id}` does not wait for that")
+            say(f"{job_id} is told to save and end; `coadapt cancel --now {job_id}` does not wait for that")
         elif show is None:
-            print(f"{job_id} cancelled" if changed else f"{job_id} had ended before")
+            say(f"{job_id} cancelled" if changed else f"{job_id} had ended before")
     if show is not None:
         show(rows)
