@@ -10,7 +10,7 @@ from fastapi.responses import Response
 
 from ..core.identity import Role
 from ..core.schemas import ClusterView, MachineRow, RoundsPage
-from .context import answer, ask, change, context, who
+from .context import answer, ask, change, context, only_of, who
 from .cursors import cursor_of, number_of_place
 
 router = APIRouter(prefix="/v1")
@@ -29,8 +29,8 @@ class Verb(StrEnum):
 
 @router.get("/cluster", responses={200: {"model": ClusterView}})
 async def cluster(request: Request) -> Response:
-    """Return every usable node with what runs on it. A user sees no names of others' jobs."""
-    view = await ask(request, "cluster")
+    """Return every usable node with what runs on it. Others' jobs have no names for a user, and no notes."""
+    view = await ask(request, "cluster", only_of(request))
     if who(request).role is Role.USER:
         for node in view["nodes"]:
             node["jobs"] = await _own(request, node["jobs"])
@@ -56,12 +56,12 @@ async def rounds(
     limit: Annotated[int, Query(ge=1, le=500)] = 50,
     cursor: Annotated[str | None, Query(max_length=500)] = None,
 ) -> Response:
-    """Return what the last rounds decided, newest first. A user sees no names of others' jobs.
+    """Return what the last rounds decided, newest first. Others' jobs have no names for a user, and no notes.
 
     Args:
         since_s: seconds since 1970.
     """
-    found = await ask(request, "rounds", number_of_place(cursor, since_s), limit, since_s)
+    found = await ask(request, "rounds", number_of_place(cursor, since_s), limit, since_s, only_of(request))
     if who(request).role is Role.USER:
         for row in found["rows"]:
             for kind in ("placed", "moved", "stopped", "measured"):
@@ -81,7 +81,7 @@ async def _is_own(request: Request, job_id: str) -> bool:
 @router.get("/machines", responses={200: {"model": list[MachineRow]}})
 async def machines(request: Request) -> Response:
     """Return every machine, also those whose nodes sleep."""
-    return answer(await ask(request, "machines"))
+    return answer(await ask(request, "machines", only_of(request)))
 
 
 @router.post("/machines/{machine}/{verb}")

@@ -135,6 +135,12 @@ def who(request: Request) -> Identity:
     return found
 
 
+def only_of(request: Request) -> str | None:
+    """Return whose jobs alone are told to who asks; None: those of all."""
+    asker = who(request)
+    return asker.user if asker.role is Role.USER else None
+
+
 async def ask(request: Request, method: str, *args: Any) -> Any:
     """Return what the scheduler answers."""
     return await context(request).scheduler.call(method, *args)

@@ -11,7 +11,7 @@ from fastapi.responses import Response
 from ..core.events import EventKind, shown_kind
 from ..core.identity import Role
 from .access import sees
-from .context import answer, ask, context, who
+from .context import answer, ask, context, only_of, who
 from .problems import Problem
 from .server_sent import QUIET
 from .streams import Watched, number_of, streamed
@@ -72,13 +72,13 @@ async def _check_seen(request: Request, job_id: str) -> None:
 
 
 async def _lines(request: Request, after: int, job: str | None, kinds: Collection[str]) -> AsyncIterator[str]:
-    shared, watched = context(request), Watched(request)
+    shared, watched, of_user = context(request), Watched(request), only_of(request) is not None
     yield ": connected\n\n"
     async for events in shared.feed.follow(after):
         if not await watched.may_go_on():
             return
         lines = [
-            shared.feed.line(event)
+            shared.feed.line(event, shared=of_user)
             for event in events
             if (job is None or event["job_id"] == job) and (not kinds or event["kind"] in kinds)
             if event["job_id"] is None or await _may_see(request, event["job_id"])

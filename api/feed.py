@@ -60,7 +60,7 @@ class Feed:
         self._scheduler = scheduler
         self._readers: set[Reader] = set()
         self._task: asyncio.Task[None] | None = None
-        self._lines: OrderedDict[int, str] = OrderedDict()
+        self._lines: OrderedDict[tuple[int, bool], str] = OrderedDict()
 
     @property
     def streams(self) -> int:
@@ -84,14 +84,19 @@ class Feed:
         finally:
             self._readers.discard(reader)
 
-    def line(self, event: Event) -> str:
-        """Return an event as it is sent. It is written once for all readers."""
+    def line(self, event: Event, *, shared: bool = False) -> str:
+        """Return an event as it is sent. It is written once for all readers.
+
+        shared: to a user, who does not read all that an event of the cluster tells.
+        """
         number: int = event["number"]
-        if number not in self._lines:
-            self._lines[number] = sent(event["kind"], event, number)
+        if (number, shared) not in self._lines:
+            told = {name: value for name, value in event.items() if name != "shared_text"}
+            told["text"] = event.get("shared_text", event["text"]) if shared else event["text"]
+            self._lines[number, shared] = sent(event["kind"], told, number)
             while len(self._lines) > MOST_WAITING:
                 self._lines.popitem(last=False)
-        return self._lines[number]
+        return self._lines[number, shared]
 
     async def _catch_up(self, reader: Reader) -> AsyncIterator[list[Event]]:
         """Yield what the reader missed, from the store."""

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
 from ..core.schemas import HealthView
-from .context import answer, ask, who
+from .context import answer, ask, only_of, who
 
 router = APIRouter()
 OLDEST_TICK_S = 60.0
@@ -31,7 +31,7 @@ async def readyz(request: Request) -> Response:
 @router.get("/v1/health", responses={200: {"model": HealthView}})
 async def health(request: Request) -> Response:
     """Return how the service is."""
-    return answer(await ask(request, "health"))
+    return answer(await ask(request, "health", only_of(request) is not None))
 
 
 @router.get("/v1/me")

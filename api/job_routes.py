@@ -12,7 +12,7 @@ from ..core.identity import Role
 from ..core.job import JobSpec, Phase
 from ..core.schemas import JobDetails, JobRow, TimelineRow
 from . import bodies
-from .context import answer, ask, change, nothing_changes, who
+from .context import answer, ask, change, nothing_changes, only_of, who
 from .cursors import cursor_of, number_of_place
 from .problems import Problem, of_validation
 
@@ -164,7 +164,7 @@ async def fork(request: Request, job_id: str, key: Key) -> Response:
 @router.get("/jobs/{job_id}/explain")
 async def explain(request: Request, job_id: str) -> Response:
     """Return why a job has what it has."""
-    return answer(await ask(request, "explain", job_id))
+    return answer(await ask(request, "explain", job_id, only_of(request)))
 
 
 @router.get("/jobs/{job_id}/timeline", responses={200: {"model": list[TimelineRow]}})

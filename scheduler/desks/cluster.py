@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from ...core.schemas import HealthView
 from ...core.settings import Settings
+from ..access.others_jobs import OthersJobs, told_of_cluster
 from ..cycle import SchedulingCycle
 from ..nodes.closing_nodes import ClosingNodes
 from ..nodes.node_source import NodeSource
 from ..nodes.notice_listeners import NoticeListeners
 from ..nodes.powering import Powering
+from ..observers.round_log import told_to
 from ..rounds.readiness import Readiness
 from ..runtime.clock import Clock
 from ..store import rounds
@@ -25,7 +28,7 @@ class ClusterDesk:
 
     Args:
         in_use: returns what is on each node, by its id.
-        health: returns how the service itself is.
+        health: returns how the service itself is; true: without what only operators read.
     """
 
     def __init__(
@@ -41,17 +44,20 @@ class ClusterDesk:
         closing: ClosingNodes,
         listeners: NoticeListeners,
         in_use: Callable[[], Mapping[str, str]],
-        health: Callable[[], HealthView],
+        health: Callable[[bool], HealthView],
     ) -> None:
         self._store, self._cycle, self._nodes, self._settings = store, cycle, nodes, settings
         self._clock, self._moments, self._readiness = clock, moments, readiness
         self._power, self._closing, self._listeners = power, closing, listeners
-        self._in_use, self._health = in_use, health
+        self._in_use, self._health, self._others = in_use, health, OthersJobs(store)
 
-    def cluster(self) -> dict[str, Any]:
-        """Return `core.schemas.ClusterView`."""
+    def cluster(self, owner: str | None = None) -> dict[str, Any]:
+        """Return `core.schemas.ClusterView`; `owner`: without notes that only others than that user read."""
+        others, unplanned = self._others, self._cycle.unplanned
+        if owner is not None and unplanned is not None:
+            unplanned = others.error(unplanned, owner)
         last, now = self._cycle.last_round, self._clock.steady_s()
-        found = dict(
+        found: dict[str, Any] = dict(
             cluster_view(
                 self._nodes.snapshot,
                 tuple(self._store.unretired.values()),
@@ -59,7 +65,7 @@ class ClusterDesk:
                 self._cycle.rounds,
                 last.plan if last else None,
                 compiling=self._readiness.compiling,
-                unplanned=self._cycle.unplanned,
+                unplanned=unplanned,
                 events=self._store.cluster_events(),
                 phases=self._cycle.phase_times.rows(),
                 asleep=self._power.asleep(),
@@ -69,15 +75,27 @@ class ClusterDesk:
                     *self._closing.notes(),
                     *self._listeners.notes(),
                 ],
-                health=self._health(),
+                health=self._health(owner is not None),
                 ahead_s=self._moments.ahead_s,
+                may_read=None if owner is None else partial(self._others.is_of, owner=owner),
             )
         )
+        if owner is not None:
+            found["notes"] = others.hidden(found["notes"], owner)
+            found["asleep"] = [{**row, "reason": others.hidden(row["reason"], owner)} for row in found["asleep"]]
+            found["events"] = [told_of_cluster(event, others, owner) for event in found["events"]]
         return self._moments.shown(found)
 
-    def rounds(self, before: int | None, most: int, since_s: float | None = None) -> dict[str, Any]:
-        """Return `core.schemas.RoundRow`s, newest first, and the `next` place; `since_s`: seconds since 1970."""
+    def rounds(
+        self, before: int | None, most: int, since_s: float | None = None, owner: str | None = None
+    ) -> dict[str, Any]:
+        """Return `core.schemas.RoundRow`s, newest first, and the `next` place.
+
+        Args:
+            since_s: seconds since 1970.
+            owner: without notes and errors that only others than this user read.
+        """
         with self._store.database.reading() as connection:
             found = rounds.read(connection, before, most + 1, self._moments.steady_s(since_s))
-        rows = found[:most]
+        rows = [told_to(row, self._others, owner) for row in found[:most]]
         return {"rows": self._moments.shown(rows), "next": rows[-1]["number"] if len(found) > most else None}

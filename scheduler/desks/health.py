@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from ...core.figures import Figures
 from ...core.schemas import HealthView
 from ...core.settings import Settings
+from ..access.others_jobs import OthersJobs
 from ..care.backups import Backups
 from ..care.housekeeping import Housekeeping
 from ..cycle import SchedulingCycle
@@ -43,6 +45,7 @@ class HealthDesk:
         self._store, self._cycle, self._nodes, self._settings = store, cycle, nodes, settings
         self._clock, self._watch, self._readiness = clock, watch, readiness
         self._backups, self._housekeeping, self._of_loop = backups, housekeeping, of_loop
+        self._others = OthersJobs(store)
 
     def ping(self) -> bool:
         """Return whether rounds can run: the nodes are known and the solver is compiled."""
@@ -52,10 +55,17 @@ class HealthDesk:
         """Return whether the first round waits only for its kernels, which are compiled once per install."""
         return self._readiness.compiling
 
-    def health(self) -> HealthView:
-        """Return how old its last round and tick are, and what it cannot do now."""
+    def health(self, shared: bool = False) -> HealthView:
+        """Return how old its last round and tick are, and what it cannot do now.
+
+        Args:
+            shared: without what its last tick raised, which may tell of anybody's job.
+        """
+        now = self._of_loop()
+        if shared and now.trouble:
+            now = replace(now, trouble=self._others.error(now.trouble, None))
         notes = [*self._watch.notes(), *self._housekeeping.notes()]
-        return health_view(self._of_loop(), notes, self._cycle.round_age_s())
+        return health_view(now, notes, self._cycle.round_age_s())
 
     def figures(self) -> Figures:
         """Return what is told to those who watch the service."""

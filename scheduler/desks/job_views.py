@@ -11,6 +11,7 @@ from ...core.decisions import WaitReason
 from ...core.settings import Settings
 from ...executor.files.job_folder import work_folder
 from ...policies.contract.policy import Policy
+from ..access.others_jobs import OthersJobs
 from ..cycle import SchedulingCycle
 from ..jobs.record import JobRecord
 from ..nodes.node_source import NodeSource
@@ -96,21 +97,28 @@ class JobViewsDesk:
         found = job_details(job, events, self._work, outputs, waits, cluster, nodes.asleep, closed=closed)
         return self._moments.shown(dict(found) | self._why_waits(job, nodes))
 
-    def explain(self, job_id: str) -> dict[str, Any]:
-        """Explain what the last round decided on a job, or why it took no part. Raises: KeyError."""
+    def explain(self, job_id: str, owner: str | None = None) -> dict[str, Any]:
+        """Explain what the last round decided on a job, or why it took no part. Raises: KeyError.
+
+        Args:
+            owner: without names of jobs of others than this user.
+        """
         job = self._store.get(job_id)
-        cycle, nodes = self._cycle, self._nodes.snapshot
+        cycle, nodes, others = self._cycle, self._nodes.snapshot, OthersJobs(self._store)
+        with cycle.lock:  # the last round and the policy that planned it
+            last, policy, unplanned = cycle.last_round, self._policy(), cycle.unplanned
         found = explain(
             job,
-            cycle.last_round,
-            self._policy(),
+            last,
+            policy,
             _cluster(nodes),
-            cycle.unplanned,
+            unplanned if unplanned is None or owner is None else others.error(unplanned, owner),
             compiling=self._readiness.compiling,
             asleep=nodes.asleep,
         )
         lines = closed_views.explained(job, nodes, self._moments.ahead_s)
-        return found | {"lines": lines} if lines else found
+        found = found | {"lines": lines} if lines else found
+        return found if owner is None else dict(others.hidden(found, owner))
 
     def timeline(self, job_id: str | None = None, owner: str | None = None) -> Sequence[dict[str, Any]]:
         """Return `core.schemas.TimelineRow`s, oldest first; `owner`: only of that user's jobs."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from ..access.others_jobs import OthersJobs
 from ..cycle import SchedulingCycle
 from ..nodes.closing_nodes import ClosingNodes, Told
 from ..nodes.node_orders import LEAD_S
@@ -34,18 +35,26 @@ class NodesDesk:
         watch: StoreWatch,
         power: Powering,
         closing: ClosingNodes,
+        others: OthersJobs,
         in_use: Callable[[], Mapping[str, str]],
         woken: Callable[[], None],
         nodes_changed: Callable[[], None],
     ) -> None:
         self._cycle, self._nodes, self._clock, self._moments, self._watch = cycle, nodes, clock, moments, watch
-        self._power, self._closing = power, closing
+        self._power, self._closing, self._others = power, closing, others
         self._in_use, self._woken, self._nodes_changed = in_use, woken, nodes_changed
 
-    def machines(self) -> Sequence[dict[str, Any]]:
-        """Return a `core.schemas.MachineRow` of every machine, also of those whose nodes sleep."""
+    def machines(self, owner: str | None = None) -> Sequence[dict[str, Any]]:
+        """Return a `core.schemas.MachineRow` of every machine, also of those whose nodes sleep.
+
+        Args:
+            owner: without names of jobs of others than this user.
+        """
         rows = [dict(row) for row in self._power.rows()]
-        return self._moments.shown(closed_views.with_closed(rows, self._nodes.snapshot, self._moments.ahead_s))
+        found = closed_views.with_closed(rows, self._nodes.snapshot, self._moments.ahead_s)
+        if owner is not None:
+            found = [{**row, "reason": self._others.hidden(row["reason"], owner)} for row in found]
+        return self._moments.shown(found)
 
     def power(self, verb: str, machine: str) -> bool:
         """Do one of `sleep`, `wake`, `keep`, `unkeep` and `forget` to a machine. Return whether that is new.

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ...core.placement import Placement
+from ...policies.contract.round import Note
+from ..access.others_jobs import OthersJobs
 from ..runtime.clock import Clock
 from ..store import rounds
 from ..store.failures import StoreFailure
@@ -62,7 +64,7 @@ def told(done: RoundDone | None, errors: Iterable[str], timings: Mapping[str, fl
         | {"counts": {name: len(rows) for name, rows in changes.items()} | {"waiting": waiting[1]}}
         | _changes(changes)
         | _figures(plan.objective, plan.bound, plan.gap)
-        | {"notes": [note.text for note in plan.notes][:MOST_NAMED]}
+        | _notes(plan.notes[:MOST_NAMED])
     )
 
 
@@ -92,6 +94,26 @@ def waiting_of(done: RoundDone) -> tuple[dict[str, int], int]:
 
 def _changes(found: Mapping[str, list[dict[str, str]]]) -> dict[str, Any]:
     return {name: found.get(name, [])[:MOST_NAMED] for name in ("placed", "moved", "stopped", "measured")}
+
+
+def _notes(notes: Sequence[Note]) -> dict[str, Any]:
+    """Return notes on no job in particular, and those on jobs: not everybody reads these."""
+    of_jobs = [{"job": note.job, "text": note.text} for note in notes if note.job is not None]
+    return {"notes": [note.text for note in notes if note.job is None], "job_notes": of_jobs}
+
+
+def told_to(row: Mapping[str, Any], others: OthersJobs, owner: str | None) -> dict[str, Any]:
+    """Return a round as it is told to a user; `owner`: only with what that user may read, None: all of it."""
+    found = dict(row)
+    of_jobs = found.pop("job_notes", None)
+    notes = list(found.pop("notes", ()))
+    if owner is not None:
+        # An earlier version did not tell notes on jobs from others.
+        notes = [] if of_jobs is None else others.hidden(notes, owner)
+        of_jobs = [note for note in of_jobs or () if others.is_of(note["job"], owner)]
+        found["errors"] = [others.error(text, owner) for text in found["errors"]]
+    notes += [others.hidden(note["text"], owner) if owner is not None else note["text"] for note in of_jobs or ()]
+    return found | ({"notes": notes} if "notes" in row else {})
 
 
 def _figures(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ..access.others_jobs import OthersJobs
 from ..desks.audit import AuditDesk
 from ..desks.care import CareDesk
 from ..desks.cluster import ClusterDesk
@@ -62,6 +63,7 @@ def desks_of(parts: Parts, health: Callable[[], Health]) -> Desks:
                 watch,
                 parts.power,
                 parts.closing,
+                OthersJobs(store),
                 in_use=parts.in_use,
                 woken=parts.wake.set,
                 nodes_changed=parts.nodes_changed,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from ...core.cluster import Node
 from ...core.resources import Resources
@@ -43,6 +43,7 @@ def cluster_view(
     power_notes: Iterable[str] = (),
     health: HealthView | None = None,
     ahead_s: float = 0.0,
+    may_read: Callable[[str], bool] | None = None,
 ) -> ClusterView:
     """Return what `coadapt cluster` shows: every usable node with what runs on it.
 
@@ -55,6 +56,7 @@ def cluster_view(
     power_notes: sentences on them, and on those that could be off.
     health: how the service is.
     ahead_s: by how much the machine's clock is ahead of the steady one.
+    may_read: whether notes on a job are told, by its id; None: those on all are.
     """
     held: dict[str, list[tuple[str, Slot]]] = {}
     for job in jobs:
@@ -63,7 +65,8 @@ def cluster_view(
     here = sorted((*snapshot.cluster.nodes, *snapshot.closed_nodes))
     nodes = [node_row(node, held.get(node.id, ()), snapshot.closed.get(node.id), ahead_s) for node in here]
     notes = list(health["notes"]) if health else []
-    notes += [note.text for note in plan.notes] if plan else []
+    on_jobs = plan.notes if plan else ()
+    notes += [note.text for note in on_jobs if note.job is None or may_read is None or may_read(note.job)]
     if compiling:
         notes.append(f"{COMPILING}; the first round waits for it")
     if unplanned is not None:

@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -97,3 +98,32 @@ def test_a_stream_goes_on_from_the_last_event_and_shows_only_ones_own_jobs(api: 
         server.stop()
     assert [(event["job_id"], event["kind"]) for event in seen] == [(mine, "submitted"), (mine, "error")]
     assert [event["number"] for event in seen] == [1, 4]
+
+
+def test_a_user_who_follows_reads_no_names_of_others_jobs_in_what_the_cluster_tells(api: Api) -> None:
+    theirs = api.job("ann", "theirs")
+    api.world.store.log(Event(EventKind.ERROR, 0.0, None, {"text": f"the policy failed over {theirs}: a secret"}))
+    api.world.store.log(Event(EventKind.POWER, 0.0, None, {"text": f"m0 stays on: {theirs} is there"}))
+
+    def followed(user: str) -> list[dict[str, Any]]:
+        server = Server(api.app, ApiSettings(), 0)
+        headers = {"Authorization": f"Bearer {api.tokens[user]}", "Last-Event-ID": "1"}
+        url = f"http://127.0.0.1:{server.port}/v1/events"
+        try:
+            with httpx.stream("GET", url, headers=headers, timeout=LONG_S) as got:
+                lines = (line for line in got.iter_lines() if line.startswith("data: "))
+                return [json.loads(next(lines).removeprefix("data: ")) for _ in range(2)]
+        finally:
+            server.stop()
+
+    seen = followed("bob")
+    assert [event["text"] for event in seen] == [
+        "the policy failed over a job; operators see why",
+        "m0 stays on: a job is there",
+    ]
+    assert set(seen[0]) == {"number", "time_s", "kind", "text", "job_id", "who"}
+    seen = followed("ops")
+    assert [event["text"] for event in seen] == [
+        f"the policy failed over {theirs}: a secret",
+        f"m0 stays on: {theirs} is there",
+    ]
