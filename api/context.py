@@ -37,7 +37,7 @@ class Context:
         self.metrics = ApiMetrics(scheduler, lambda: self.feed.streams)
         self._known: OrderedDict[str, tuple[float, Identity]] = OrderedDict()
         self._owners: OrderedDict[str, str] = OrderedDict()
-        self._asked_owners: dict[str, asyncio.Future[Any]] = {}
+        self._asked_owners: dict[str, asyncio.Task[str]] = {}
 
     async def identify(self, request: Request) -> Identity:
         """Return who asks: by a token, or by the word of a proxy that is trusted. Raises: Problem."""
@@ -90,12 +90,15 @@ class Context:
         if job_id in self._owners:
             return self._owners[job_id]
         if job_id not in self._asked_owners:  # all who follow events ask at once for a new job's
-            self._asked_owners[job_id] = asyncio.ensure_future(self.scheduler.call("owner", job_id))
+            self._asked_owners[job_id] = asyncio.create_task(self._ask_owner(job_id))
+        # Who goes away meanwhile takes the answer from nobody.
+        return await asyncio.shield(self._asked_owners[job_id])
+
+    async def _ask_owner(self, job_id: str) -> str:
         try:
-            owner = str(await asyncio.shield(self._asked_owners[job_id]))
+            owner = self._owners[job_id] = str(await self.scheduler.call("owner", job_id))
         finally:
-            self._asked_owners.pop(job_id, None)
-        self._owners[job_id] = owner
+            del self._asked_owners[job_id]
         while len(self._owners) > MOST_KNOWN:
             self._owners.popitem(last=False)
         return owner

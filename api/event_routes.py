@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Collection
 from typing import Annotated
 
 from fastapi import APIRouter, Header, Query, Request
 from fastapi.responses import Response
 
+from ..core.errors import StateError
 from ..core.events import EventKind, shown_kind
 from ..core.identity import Role
 from .access import sees
 from .context import answer, ask, context, only_of, who
+from .feed import POLL_S
 from .problems import Problem
 from .server_sent import QUIET
 from .streams import Watched, number_of, streamed
@@ -88,7 +91,10 @@ async def _lines(request: Request, after: int, job: str | None, kinds: Collectio
 
 
 async def _may_see(request: Request, job_id: str) -> bool:
-    try:
-        return sees(who(request), await context(request).owner(job_id))
-    except KeyError:  # the job was removed since
-        return False
+    while True:
+        try:
+            return sees(who(request), await context(request).owner(job_id))
+        except KeyError:  # the job was removed since
+            return False
+        except StateError:  # the scheduler is away, and nothing is told meanwhile
+            await asyncio.sleep(POLL_S)

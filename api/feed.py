@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import OrderedDict, deque
 from collections.abc import AsyncIterator
 from contextlib import suppress
@@ -100,19 +101,31 @@ class Feed:
 
     async def _catch_up(self, reader: Reader) -> AsyncIterator[list[Event]]:
         """Yield what the reader missed, from the store."""
-        reader.missed = False
-        while found := await self._scheduler.call("events_after", reader.after, PAGE):
+        reader.missed, told_s = False, time.monotonic()
+        while True:
+            try:
+                found: list[Event] = await self._scheduler.call("events_after", reader.after, PAGE)
+            except Exception:  # the scheduler restarts, or cannot read its store now
+                if time.monotonic() - told_s > QUIET_S:
+                    told_s = time.monotonic()
+                    yield []
+                await asyncio.sleep(POLL_S)
+                continue
+            if not found:
+                return
             reader.after = found[-1]["number"]
             yield found
 
     async def _poll(self) -> None:
-        last: int = await self._scheduler.call("last_event")
-        for reader in self._readers:
-            reader.miss()
+        last: int | None = None
         while self._readers:
             try:
+                if last is None:
+                    last = await self._scheduler.call("last_event")
+                    for reader in self._readers:  # what came before is read from the store
+                        reader.miss()
                 found: list[Event] = await self._scheduler.call("events_after", last, PAGE)
-            except Exception:  # the scheduler restarts, or cannot read its store now
+            except Exception:  # as above
                 found = []
             for event in found:
                 last = event["number"]

@@ -11,9 +11,11 @@ from typing import Any
 import httpx
 import pytest
 from coadapt.api import feed
+from coadapt.api.context import Context
 from coadapt.api.feed import Feed
 from coadapt.api.serve import Server
 from coadapt.core.api_settings import ApiSettings
+from coadapt.core.errors import StateError
 from coadapt.core.events import EventKind
 from coadapt.scheduler.store.events import Event
 
@@ -127,3 +129,89 @@ def test_a_user_who_follows_reads_no_names_of_others_jobs_in_what_the_cluster_te
         f"the policy failed over {theirs}: a secret",
         f"m0 stays on: {theirs} is there",
     ]
+
+
+class Away(DirectScheduler):
+    """A scheduler that is away at first. `asked`: methods that were answered. `refused`: calls that were not."""
+
+    def __init__(self, api: Api) -> None:
+        super().__init__(api.service)
+        self.is_back, self.refused, self.asked = False, 0, list[str]()
+        self.tried = asyncio.Event()
+
+    async def call(self, method: str, *args: Any) -> Any:
+        await asyncio.sleep(0)
+        if not self.is_back:
+            self.refused += 1
+            if self.refused > 4:
+                self.tried.set()
+            raise StateError("the scheduler does not answer now: it starts")
+        self.asked.append(method)
+        return await super().call(method, *args)
+
+
+def test_a_feed_starts_when_the_scheduler_is_back_that_was_away_as_its_first_reader_came(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(feed, "POLL_S", 0.01)
+    told(api, 3)
+
+    async def read() -> list[int]:
+        scheduler = Away(api)
+        shared = Feed(scheduler)
+        reading = asyncio.create_task(numbers(shared.follow(1), 4))
+        await asyncio.wait_for(scheduler.tried.wait(), LONG_S)
+        scheduler.is_back = True
+        while "last_event" not in scheduler.asked:  # the feed runs: further events come by it
+            await asyncio.sleep(0)
+        told(api, 2)
+        return await asyncio.wait_for(reading, LONG_S)
+
+    assert asyncio.run(read()) == [2, 3, 4, 5]
+
+
+def test_a_reader_hears_that_its_connection_is_alive_while_the_scheduler_is_away(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(feed, "POLL_S", 0.01)
+    monkeypatch.setattr(feed, "QUIET_S", 0.02)
+
+    async def read() -> list[feed.Event]:
+        return await asyncio.wait_for(anext(aiter(Feed(Away(api)).follow(0))), LONG_S)
+
+    assert asyncio.run(read()) == []
+
+
+def test_whose_a_new_job_is_is_asked_once_though_who_asked_first_goes_away(api: Api) -> None:
+    job_id = api.job("ann")
+
+    async def ask() -> tuple[list[str], list[str]]:
+        scheduler = Away(api)
+        scheduler.is_back = True
+        shared = Context(scheduler, ApiSettings())
+        first = asyncio.create_task(shared.owner(job_id))
+        await asyncio.sleep(0)  # it has begun to ask
+        others = [asyncio.create_task(shared.owner(job_id)) for _ in range(5)]
+        first.cancel()
+        await asyncio.sleep(0)
+        late = asyncio.create_task(shared.owner(job_id))
+        return [*(await asyncio.gather(*others)), await late], scheduler.asked
+
+    owners, asked = asyncio.run(ask())
+    assert set(owners) == {"ann"}
+    assert asked == ["owner"]
+
+
+def test_whose_an_unknown_job_is_can_be_asked_again(api: Api) -> None:
+    async def ask() -> str:
+        scheduler = Away(api)
+        shared = Context(scheduler, ApiSettings())
+        with pytest.raises(StateError):
+            await shared.owner("a-1")
+        scheduler.is_back = True
+        with pytest.raises(KeyError):
+            await shared.owner("a-1")
+        api.job("ann")
+        return await shared.owner("a-1")
+
+    assert asyncio.run(ask()) == "ann"
