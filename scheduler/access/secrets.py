@@ -16,6 +16,7 @@ from ..store.store import Store
 from .secret_keys import Key, SecretKeys
 
 MOST = 200  # secrets of a user
+LOOKS = 3  # for a key that is not there; after these it is lost
 Given = dict[str, Any]  # `values` by variable, and the `problem` with one of them
 
 
@@ -28,7 +29,7 @@ class Secrets:
 
     def rows(self, user: str) -> list[dict[str, Any]]:
         """Return names and dates of a user's secrets, and what is wrong with each; "": nothing."""
-        known = self._known()
+        found, known = self._looked(user)
         return [
             {
                 "name": row["name"],
@@ -36,7 +37,7 @@ class Secrets:
                 "changed_s": row["changed_s"],
                 "problem": "" if row["key"] in known else self._lost(row),
             }
-            for row in table.read(self._store.database, user)
+            for row in found
         ]
 
     def put(self, user: str, name: str, value: str) -> bool:
@@ -107,8 +108,8 @@ class Secrets:
         return [job for job in jobs if job.active and job.owner == user and name in job.spec.secret_env.values()]
 
     def _opened(self, spec: JobSpec, user: str) -> Given:
-        rows = {row["name"]: row for row in table.read(self._store.database, user)}
-        known, values = self._known(), dict[str, str]()
+        found, known = self._looked(user)
+        rows, values = {row["name"]: row for row in found}, dict[str, str]()
         for variable, name in spec.secret_env.items():
             if (row := rows.get(name)) is None:
                 made = f"`coadapt secret set {name}` makes one"
@@ -118,6 +119,20 @@ class Secrets:
                 return {"values": {}, "problem": f"secrets: {self._lost(row)}"}
             values[variable] = value
         return {"values": values, "problem": ""}
+
+    def _looked(self, user: str) -> tuple[list[dict[str, Any]], Mapping[str, Key]]:
+        """Return a user's rows, and the keys that open them though all may be sealed anew meanwhile.
+
+        Nobody waits here for that, as rounds give secrets to jobs. A key is in the file before a row needs it, and
+        goes when no row does: a look before the rows and one after have it. Further looks are for several changes.
+        """
+        for _ in range(LOOKS):
+            before = self._known()
+            rows = table.read(self._store.database, user)
+            known = {**before, **self._known()}
+            if all(row["key"] in known for row in rows):
+                break
+        return rows, known
 
     def _known(self) -> Mapping[str, Key]:
         return {key.id: key for key in self._keys.all()}

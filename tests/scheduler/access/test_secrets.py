@@ -15,8 +15,9 @@ from coadapt.core.job import JobSpec
 from coadapt.core.job_limits import refusals
 from coadapt.deploy.store_care import diagnose
 from coadapt.executor.sandbox.secrets import GivenSecrets
-from coadapt.scheduler.access.secret_keys import VARIABLE
+from coadapt.scheduler.access.secret_keys import VARIABLE, SecretKeys
 from coadapt.scheduler.executors.actors import Executors
+from coadapt.scheduler.store import secrets as table
 from pydantic import ValidationError
 
 from tests.api.test_access import PLACES
@@ -130,6 +131,39 @@ def test_a_new_key_opens_all_and_the_old_one_is_forgotten(api: Api) -> None:
     assert len(after.split()) == 1
     assert before != after
     assert given(api, job_id)["values"] == {"HF_TOKEN": VALUE}
+
+
+@pytest.mark.parametrize("rotations", [1, 2])
+@pytest.mark.parametrize("when", ["rows", "keys"])
+def test_a_job_that_starts_while_all_are_sealed_anew_gets_its_secrets(
+    api: Api, monkeypatch: pytest.MonkeyPatch, when: str, rotations: int
+) -> None:
+    kept(api)
+    job_id = submitted(api, ["HF_TOKEN"]).json()["id"]
+    secrets, left = api.service.parts.secrets, [rotations]
+
+    def sealed_anew_after(read: Any) -> Any:
+        """Return the same, behind which all are sealed anew once."""
+
+        def reads(*args: Any) -> Any:
+            found, left[:], many = read(*args), [], sum(left)
+            for _ in range(many):
+                secrets.rekey()
+            return found
+
+        return reads
+
+    before = api.world.settings.secret_keys.read_text()
+    if when == "rows":
+        monkeypatch.setattr(table, "read", sealed_anew_after(table.read))
+    else:
+        monkeypatch.setattr(SecretKeys, "all", sealed_anew_after(SecretKeys.all))
+    assert given(api, job_id) == {"values": {"HF_TOKEN": VALUE}, "problem": ""}
+    assert api.world.settings.secret_keys.read_text() != before, "they were sealed anew meanwhile"
+    left[:] = [rotations]
+    assert [row["problem"] for row in secrets.rows("ann")] == [""]
+    left[:] = [rotations]
+    assert submitted(api, ["HF_TOKEN"], key="another").status_code == 201
 
 
 def test_a_lost_key_is_told_for_each_secret(api: Api) -> None:
