@@ -393,13 +393,14 @@ def _would_submit(jobs: Sequence[Path], anyway: bool, as_json: bool) -> int:
     from ..client.client import NoClusterError, cluster_of
     from . import submit_check
 
-    nodes, settings, no_cluster = None, None, ""
+    nodes, settings, secrets, no_cluster = None, None, None, ""
     try:
         client = _connect()
         nodes, settings = cluster_of(client.cluster()), client.settings
+        secrets = client.secrets
     except NoClusterError as error:
         no_cluster = str(error)
-    views = submit_check.views(jobs, nodes, settings, anyway)
+    views = submit_check.views(jobs, nodes, settings, anyway, secrets)
     if as_json:
         _print(views, True)
     else:

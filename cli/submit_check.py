@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 
@@ -10,18 +11,22 @@ from ..client.package import Packer
 from ..client.submit_check import would_happen
 from ..core.cluster import Cluster
 from ..core.doors import Door
-from ..core.schemas import SubmitView
+from ..core.schemas import SecretRow, SubmitView
 from ..core.settings import Settings
 from ..core.wording import n_gpus
 
 
 def views(
-    paths: Sequence[Path], cluster: Cluster | None, settings: Settings | None, anyway: bool
+    paths: Sequence[Path],
+    cluster: Cluster | None,
+    settings: Settings | None,
+    anyway: bool,
+    secrets: Callable[[], Sequence[SecretRow]] | None = None,
 ) -> list[SubmitView]:
-    """Return what would become of each job file."""
+    """Return what would become of each job file. `secrets`: as for `would_happen`."""
     most_mib = (settings or Settings()).max_package_mib
-    packer = Packer(most_mib)
-    return [would_happen(path, cluster, most_mib, anyway=anyway, packer=packer) for path in paths]
+    packer, known = Packer(most_mib), None if secrets is None else cache(secrets)
+    return [would_happen(path, cluster, most_mib, anyway=anyway, packer=packer, secrets=known) for path in paths]
 
 
 def lines(view: SubmitView, no_cluster: str) -> Iterator[str]:

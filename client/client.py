@@ -207,7 +207,7 @@ class Client:
         from .submit_check import would_happen
 
         nodes = cluster_of(self.cluster())
-        return would_happen(job, nodes, self.settings.max_package_mib)
+        return would_happen(job, nodes, self.settings.max_package_mib, secrets=self.secrets)
 
     def fork(
         self,
@@ -257,9 +257,10 @@ class Client:
         nodes, most_mib = cluster_of(self.cluster()), self.settings.max_package_mib
         packer, changed = Packer(most_mib), dict[str, Any]()
         if job is None:
-            view = of_spec(JobSpec.model_validate(self.describe(job_id)["spec"]), job_id, nodes)
+            spec = JobSpec.model_validate(self.describe(job_id)["spec"])
+            view = of_spec(spec, job_id, nodes, secrets=self.secrets)
         else:
-            view = would_happen(job, nodes, most_mib, packer=packer)
+            view = would_happen(job, nodes, most_mib, packer=packer, secrets=self.secrets)
             if view["name"] is None:
                 return view
             with suppress(PackageError):  # the view tells it

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from ..core.cluster import Cluster
 from ..core.doors import Door
 from ..core.errors import PackageError
 from ..core.job import JobSpec
-from ..core.schemas import SubmitView
+from ..core.schemas import SecretRow, SubmitView
 from . import jobfile
+from .http_api import AccessError
 from .package import Packer
 from .script_check import mistaken
 from .unshared_decisions import unshared_decisions
@@ -22,6 +24,7 @@ def would_happen(
     *,
     anyway: bool = False,
     packer: Packer | None = None,
+    secrets: Callable[[], Sequence[SecretRow]] | None = None,
 ) -> SubmitView:
     """Return what would become of a spec or a job file; nothing is sent.
 
@@ -29,6 +32,7 @@ def would_happen(
         cluster: None: none runs, so it is not known which GPUs the job could have.
         anyway: whether it would be submitted though it cannot run as it is, as `--anyway` does.
         packer: what packs the folders of other jobs too.
+        secrets: returns those of who submits; None: it is not known which there are.
     """
     called = job.name if isinstance(job, JobSpec) else str(job)
     try:
@@ -43,7 +47,7 @@ def would_happen(
             refused=list(error.problems),
             notes=[],
         )
-    found = of_spec(spec, called, cluster, mistaken(spec), anyway=anyway)
+    found = of_spec(spec, called, cluster, mistaken(spec), anyway=anyway, secrets=secrets)
     try:
         package, new = (packer or Packer(max_package_mib)).of(spec)
         found["notes"] += package.left_behind if new else ()
@@ -56,13 +60,20 @@ def would_happen(
 
 
 def of_spec(
-    spec: JobSpec, called: str, cluster: Cluster | None, mistake: str | None = None, *, anyway: bool = False
+    spec: JobSpec,
+    called: str,
+    cluster: Cluster | None,
+    mistake: str | None = None,
+    *,
+    anyway: bool = False,
+    secrets: Callable[[], Sequence[SecretRow]] | None = None,
 ) -> SubmitView:
     """Return what would become of a job as far as its spec tells; no folder is looked at.
 
     Args:
         called: the job for a person.
         mistake: what is wrong with its script.
+        secrets: as for `would_happen`.
     """
     overruled = [mistake] if mistake else []
     overruled += jobfile.misfits(spec, cluster) if cluster is not None else []
@@ -72,9 +83,29 @@ def of_spec(
         door=spec.door.value,
         cluster=cluster is not None,
         sizes=sizes_on(spec, cluster) if cluster is not None else {},
-        refused=[] if anyway else overruled,
+        refused=[*([] if anyway else overruled), *lacking(spec, secrets)],
         notes=overruled if anyway else [],
     )
+
+
+def lacking(spec: JobSpec, secrets: Callable[[], Sequence[SecretRow]] | None) -> list[str]:
+    """Return a sentence for each secret that a job names and could not be given.
+
+    Nothing is asked for a job that names none. A viewer, who has no secrets and submits nothing, is told of none.
+    """
+    if secrets is None or not spec.secrets:
+        return []
+    try:
+        problems = {row["name"]: row["problem"] for row in secrets()}
+    except AccessError:
+        return []
+    found = []
+    for name in dict.fromkeys(spec.secret_env.values()):
+        if name not in problems:
+            found.append(f"secrets: you have no secret {name}; `coadapt secret set {name}` makes one")
+        elif problems[name]:
+            found.append(f"secrets: {problems[name]}")
+    return found
 
 
 def sizes_on(spec: JobSpec, cluster: Cluster) -> dict[str, list[int]]:

@@ -8,11 +8,19 @@ from typing import Any
 
 import jsonschema
 import pytest
-from coadapt.cli.submit_check import lines
+from coadapt.api.serve import Server
+from coadapt.cli import main
+from coadapt.cli.exit_codes import Exit
+from coadapt.cli.submit_check import lines, views
 from coadapt.client import answers_schema
+from coadapt.client.client import Client
+from coadapt.client.http_api import AccessError, HttpApi
 from coadapt.client.submit_check import sizes_on, would_happen
+from coadapt.core.api_settings import ApiSettings
 from coadapt.core.cluster import Cluster, Node
 from coadapt.core.job import JobSpec
+
+from tests.support.api import Api
 
 CLUSTER = Cluster((Node("n", "a100", 4), Node("m", "t4", 2), Node("k", "t4", 2), Node("p", "t4", 8, pool="lab")))
 SCRIPT = "import coadapt\ncoadapt.prepare()\n"
@@ -115,3 +123,70 @@ def test_the_answer_is_that_of_the_published_schema(tmp_path: Path, text: str, c
     jsonschema.Draft202012Validator(schema).validate(json.loads(json.dumps(answers)))
     fields = set(schema["$defs"]["SubmitView"]["properties"])
     assert set(answers["submit --check"][0]) == fields
+
+
+SECRETS: list[Any] = [
+    {"name": "HF_TOKEN", "created_s": 0.0, "changed_s": 0.0, "problem": ""},
+    {"name": "LOST", "created_s": 0.0, "changed_s": 0.0, "problem": "LOST cannot be opened"},
+]
+
+
+@pytest.mark.parametrize("anyway", [False, True])
+def test_a_secret_that_is_named_and_not_there_would_be_refused(tmp_path: Path, anyway: bool) -> None:
+    path = job_file(tmp_path, "command: [make]\nsecrets: {A: HF_TOKEN, B: LOST, C: NO_TOKEN, D: NO_TOKEN}\n")
+    found = would_happen(path, CLUSTER, 100, anyway=anyway, secrets=lambda: SECRETS)
+    assert found["refused"] == [
+        "secrets: LOST cannot be opened",
+        "secrets: you have no secret NO_TOKEN; `coadapt secret set NO_TOKEN` makes one",
+    ]
+    assert would_happen(path, None, 100)["refused"] == [], "without a service nobody knows"
+
+
+def test_secrets_are_asked_for_once_and_only_where_a_job_names_some(tmp_path: Path) -> None:
+    asked = list[int]()
+
+    def secrets() -> list[Any]:
+        asked.append(1)
+        return SECRETS
+
+    plain = job_file(tmp_path, "command: [make]\n")
+    views([plain], CLUSTER, None, False, secrets)
+    assert asked == []
+    named = [tmp_path / f"{n}.yaml" for n in range(2)]
+    for path in named:
+        path.write_text("name: demo\ncommand: [make]\nsecrets: [HF_TOKEN]\n")
+    assert [view["refused"] for view in views(named, CLUSTER, None, False, secrets)] == [[], []]
+    assert asked == [1]
+
+
+def test_who_may_read_no_secrets_is_told_the_rest(tmp_path: Path) -> None:
+    def secrets() -> list[Any]:
+        raise AccessError("vic has the role viewer, and this needs user")
+
+    path = job_file(tmp_path, "command: [make]\nsecrets: [HF_TOKEN]\n")
+    assert would_happen(path, CLUSTER, 100, secrets=secrets)["refused"] == []
+
+
+def test_a_check_over_http_knows_which_secrets_there_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    api = Api(tmp_path / "service")
+    server = Server(api.app, ApiSettings(), 0)
+    client = Client(HttpApi(f"http://127.0.0.1:{server.port}", api.tokens["ann"]))
+    path = job_file(tmp_path, "command: [make]\nresources: {gpus: 1}\nsecrets: [HF_TOKEN]\n")
+    missing = "secrets: you have no secret HF_TOKEN; `coadapt secret set HF_TOKEN` makes one"
+    monkeypatch.setattr(main, "_connect", lambda: client)
+    try:
+        assert client.check(path)["refused"] == [missing]
+        assert main.run(["submit", "--check", str(path)]) == Exit.USAGE
+        assert missing in capsys.readouterr().out
+        client.set_secret("HF_TOKEN", "x")
+        assert client.check(path)["refused"] == []
+        job_id = client.submit(path)
+        client.remove_secret("HF_TOKEN")
+        assert missing in client.check_fork(job_id)["refused"]
+        assert missing in client.check_fork(job_id, job=path)["refused"]
+    finally:
+        client.close()
+        server.stop()
+        api.world.store.close()
