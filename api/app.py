@@ -31,7 +31,7 @@ from . import (
     secret_routes,
 )
 from .access import RULES
-from .context import Context, context, tell_done, tell_refused
+from .context import UNREAD, Context, context, tell_done, tell_refused
 from .description import describe
 from .problems import Problem, problem_of
 from .scheduler import Scheduler
@@ -92,6 +92,8 @@ async def _with_problems(request: Request, go_on: Callable[[Request], Awaitable[
         answer = await go_on(request)
         if answer.status_code < 400:
             await tell_done(request)
+        elif answer.status_code in UNREAD:  # of parameters, which the framework looks at
+            await tell_refused(request, Problem(answer.status_code, ""))
     except Exception as error:
         problem = problem_of(error)
         if problem.status == 500:

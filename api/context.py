@@ -19,12 +19,14 @@ from .access import RULES, changes, may, reads_metrics, sees
 from .arrivals import Arrivals
 from .feed import Feed
 from .metrics import ApiMetrics
-from .problems import Problem
+from .problems import TITLES, Problem
 from .scheduler import Scheduler
 
 KNOWN_S = 5.0  # for so long a token that was good is not asked for again
 MOST_KNOWN = 10_000
 MOST_TARGET = 200  # characters of what a change is of
+MOST_VERB = 50
+UNREAD = (400, 408, 413, 422)  # a body or parameters that are not accepted, before anything is asked of a desk
 
 
 class Context:
@@ -169,13 +171,18 @@ async def tell_done(request: Request) -> None:
 
 
 async def tell_refused(request: Request, problem: Problem) -> None:
-    """Have the audit log tell of a change that was not let through."""
-    refused = problem.status in (401, 403) or problem.hidden
+    """Have the audit log tell of a change that was not let through.
+
+    Of what was not accepted as it came only the kind of the problem is told: its sentence may repeat the body.
+    """
+    forbidden = problem.status in (401, 403) or problem.hidden
+    unread = problem.status in UNREAD and not getattr(request.state, "audited", False)
     route = request.scope.get("route")
     rule = None if route is None else RULES.get((request.method, route.path))
-    if refused and rule is not None and rule.changes:
+    if (forbidden or unread) and rule is not None and rule.changes:
+        why = problem.detail if forbidden else TITLES[problem.status].lower()
         with suppress(Exception):  # the answer is the same where the scheduler is away
-            await context(request).scheduler.call("refused", about(request), f"{problem.status}: {problem.detail}")
+            await context(request).scheduler.call("refused", about(request), f"{problem.status}: {why}")
 
 
 def about(request: Request) -> dict[str, str]:
@@ -186,7 +193,7 @@ def about(request: Request) -> dict[str, str]:
     verb = RULES[request.method, path].verb or f"{request.method} {path}"
     asker = getattr(request.state, "who", None)
     return {
-        "verb": verb.format(**{name: getattr(value, "value", value) for name, value in told.items()}),
+        "verb": verb.format(**{name: getattr(value, "value", value) for name, value in told.items()})[:MOST_VERB],
         "user": "" if asker is None else asker.user,
         "role": "" if asker is None else asker.role.value,
         "origin": context(request).origin(request),
