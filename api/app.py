@@ -89,6 +89,7 @@ async def _with_problems(request: Request, go_on: Callable[[Request], Awaitable[
     told = request.headers.get(REQUEST_ID, "")
     request.state.request_id = told if _GOOD_ID.fullmatch(told) else uuid.uuid4().hex[:16]
     try:
+        _check_characters(request)
         answer = await go_on(request)
         if answer.status_code < 400:
             await tell_done(request)
@@ -104,6 +105,12 @@ async def _with_problems(request: Request, go_on: Callable[[Request], Awaitable[
     route = getattr(request.scope.get("route"), "path", None)
     context(request).metrics.answered(request.method, route, answer.status_code, time.monotonic() - began_s)
     return answer
+
+
+def _check_characters(request: Request) -> None:
+    """Refuse a NUL character, which no store keeps. Raises: Problem."""
+    if "\0" in request.scope["path"] or b"%00" in request.scope["query_string"]:
+        raise Problem(400, "the URL has a NUL character in it")
 
 
 async def _refused_parameters(request: Request, error: Exception) -> Response:

@@ -17,6 +17,7 @@ from .problems import Problem, of_validation
 MOST_BYTES = 1 << 20  # of a JSON body
 MOST_LEVELS = 64
 QUIET_S = 60.0  # after so long without a part of a body nobody waits for the rest
+WITHOUT_NUL = r"^[^\x00]*$"  # what a text is that a store keeps
 Body = TypeVar("Body", bound=BaseModel)
 
 

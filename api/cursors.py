@@ -39,7 +39,7 @@ def name_of_place(cursor: str | None, query: Any) -> Name:
     if not isinstance(place, list) or len(place) > MAX_DEPTH or not all(isinstance(part, str) for part in place):
         raise _bad(cursor)
     name = tuple(place)
-    if not is_name(name) or any("\0" in part for part in name):
+    if not is_name(name):
         raise _bad(cursor)
     return name
 

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from ..core.identity import Role
 from . import bodies
+from .bodies import WITHOUT_NUL
 from .context import answer, ask, change, context, who
 from .problems import Problem
 
@@ -32,8 +33,8 @@ class UserBody(_Body):
 class TokenBody(_Body):
     """A new token. `user`: whose; by default one's own."""
 
-    user: Annotated[str, Field(min_length=1, max_length=63)] | None = None
-    label: Annotated[str, Field(max_length=100)] = ""
+    user: Annotated[str, Field(min_length=1, max_length=63, pattern=WITHOUT_NUL)] | None = None
+    label: Annotated[str, Field(max_length=100, pattern=WITHOUT_NUL)] = ""
     days: Annotated[float, Field(gt=0, le=MOST_DAYS)] | None = None
 
 

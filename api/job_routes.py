@@ -6,12 +6,13 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Query, Request
 from fastapi.responses import Response
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ..core.identity import Role
 from ..core.job import JobSpec, Phase
 from ..core.schemas import JobDetails, JobRow, TimelineRow
 from . import bodies
+from .bodies import WITHOUT_NUL
 from .context import answer, ask, change, nothing_changes, only_of, who
 from .cursors import cursor_of, number_of_place
 from .problems import Problem, of_validation
@@ -32,20 +33,25 @@ class JobsPage(_Body):
     next: str | None
 
 
+# Of a client's own, by which it finds again what was measured of the same files.
+ScriptKey = Annotated[str, Field(max_length=200, pattern=WITHOUT_NUL)]
+Package = Annotated[str, Field(max_length=64)]
+
+
 class NewJob(_Body):
     """A job to submit. `package`: the name of its working directory, which was put before."""
 
     spec: dict[str, Any]
-    package: str
-    script_key: str = ""
+    package: Package
+    script_key: ScriptKey = ""
 
 
 class ChangedJob(_Body):
     """A changed job file for a job that is resumed; nothing: the same one."""
 
     spec: dict[str, Any] | None = None
-    package: str | None = None
-    script_key: str = ""
+    package: Package | None = None
+    script_key: ScriptKey = ""
 
 
 class Fork(_Body):
@@ -53,9 +59,9 @@ class Fork(_Body):
 
     steps: int | None = None
     spec: dict[str, Any] | None = None
-    package: str | None = None
-    script_key: str | None = None
-    name: str | None = None
+    package: Package | None = None
+    script_key: ScriptKey | None = None
+    name: Annotated[str, Field(max_length=63)] | None = None
     dry_run: bool = False
 
 

@@ -10,12 +10,13 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from ..core.schemas import OrderView, WindowRow
 from . import bodies
+from .bodies import WITHOUT_NUL
 from .context import answer, ask, change, who
 
 router = APIRouter(prefix="/v1")
 MOST_TEXT = 200  # characters of a reason
 LAST_S = 253_402_300_000.0  # the year 9999
-Why = Annotated[str, Field(max_length=MOST_TEXT)]
+Why = Annotated[str, Field(max_length=MOST_TEXT, pattern=WITHOUT_NUL)]
 Moment = Annotated[float, Field(ge=0, le=LAST_S, allow_inf_nan=False)]
 
 

@@ -32,7 +32,7 @@ class Part(_Body):
     """A place in one output."""
 
     name: Name
-    offset: Annotated[int, Field(ge=0)] = 0
+    offset: Annotated[int, Field(ge=0, le=2**53)] = 0
 
 
 @router.get("")

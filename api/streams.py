@@ -12,6 +12,7 @@ from ..core.errors import StateError
 from .context import context
 from .problems import Problem
 
+MOST = 2**53  # of a number; more than any event or byte has
 CHECK_S = 30.0  # how often it is looked whether who reads still may
 
 
@@ -25,7 +26,7 @@ def number_of(last_event_id: str | None, accepted: str) -> int | None:
     """Return the number from which a client goes on; None: from the beginning. Raises: Problem."""
     if last_event_id is None:
         return None
-    if not (last_event_id.isascii() and last_event_id.isdecimal()):
+    if not (last_event_id.isascii() and last_event_id.isdecimal() and int(last_event_id) <= MOST):
         detail = f"Last-Event-ID: {last_event_id} is not {accepted}"
         raise Problem(400, detail, field="Last-Event-ID", value=last_event_id, accepted=accepted)
     return int(last_event_id)

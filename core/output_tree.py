@@ -76,7 +76,15 @@ class LeftOut:
 
 def is_name(name: Name) -> bool:
     """Return whether it names something below a folder, and nothing else."""
-    return bool(name) and not any(part in ("", ".", "..") or "/" in part for part in name)
+    return bool(name) and all(_is_part(part) for part in name)
+
+
+def _is_part(part: str) -> bool:
+    try:
+        part.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:  # no bytes of a file name are read as that
+        return False
+    return part not in ("", ".", "..") and "/" not in part and "\0" not in part
 
 
 def shown(name: str) -> str:

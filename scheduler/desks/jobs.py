@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
+from ...core.errors import KeyReusedError
 from ...core.job import JobSpec
 from ...core.settings import Settings
 from ...estimators.measurements import Measurements
@@ -58,14 +59,16 @@ class JobsDesk:
             changed: `spec`, `package` and `script_key` of another job file, or only a `name`.
             owner: whose it is; "": of the same user.
 
-        Raises: KeyError, JobStateError; pydantic.ValidationError for a bad spec.
+        Raises: KeyError, JobStateError; KeyReusedError where the key came before with another order;
+        pydantic.ValidationError for a bad spec or name.
         """
         if (known := self._store.submitted(idempotency_key)) is not None:
+            _check_same_fork(known, job_id, steps, changed)
             return known.id
         source, spec, measured = self._forked(job_id, changed, self._packages)
         self._secrets.check(spec, owner or source.owner)
         job = self._cycle.orders.submit(
-            spec.model_copy(update={"name": changed.get("name") or spec.name}),
+            spec,
             idempotency_key=idempotency_key,
             package=changed.get("package", source.package),
             script_key=changed.get("script_key", source.script_key),
@@ -128,7 +131,31 @@ class JobsDesk:
         """
         source = self._store.get(job_id)
         if "spec" not in changed:
-            return source, source.spec, None
+            return source, _named(source.spec, changed), None
         spec = accepted(changed["spec"], changed.get("package", source.package), packages)
         key = changed.get("script_key")
-        return source, spec, self._store.recall(key, source.owner) if key else None
+        return source, _named(spec, changed), self._store.recall(key, source.owner) if key else None
+
+
+def _named(spec: JobSpec, changed: Mapping[str, str]) -> JobSpec:
+    """Return a spec with the name that a fork is given, which is checked: folders are called by it.
+
+    Raises: pydantic.ValidationError.
+    """
+    if not (name := changed.get("name")):
+        return spec
+    JobSpec.model_validate({"name": name, "script": "-"})
+    return spec.model_copy(update={"name": name})
+
+
+def _check_same_fork(known: JobRecord, job_id: str, steps: int | None, changed: Mapping[str, str]) -> None:
+    """Raise KeyReusedError unless a job is the fork that is ordered again, as far as that can be seen."""
+    origin = known.origin
+    if origin is None or origin.job_id != job_id:
+        raise KeyReusedError(f"Idempotency-Key: {known.id} was submitted with it, which is no fork of {job_id}")
+    differing = ["steps"] if steps is not None and steps != origin.steps else []
+    differing += ["name"] if changed.get("name", known.spec.name) != known.spec.name else []
+    if differing:
+        raise KeyReusedError(
+            f"Idempotency-Key: {known.id} was submitted with it, and this fork differs in {', '.join(differing)}"
+        )

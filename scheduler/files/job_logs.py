@@ -50,9 +50,11 @@ class Files:
         found = self._listed[source]
         for at, (start, path) in enumerate(found):
             try:
-                last = at + 1 == len(found)
-                if offset >= start + path.stat().st_size and not last:
+                last, end = at + 1 == len(found), start + path.stat().st_size
+                if offset >= end and not last:
                     continue
+                if offset > end:  # nobody was given that; no file may be asked for so far a place
+                    break
                 begin = max(offset, start)
                 with path.open("rb") as file:
                     file.seek(begin - start)

@@ -6,6 +6,7 @@ A local path is read directly. Behind any other URL lies what workers have sent 
 from __future__ import annotations
 
 import itertools
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
@@ -59,6 +60,8 @@ class Outputs:
                 whole = path.parent.resolve().is_relative_to(self._folder.resolve())
                 if whole and entry_of(self._folder, path).kind is Kind.FILE:
                     with path.open("rb") as file:
+                        if offset >= os.fstat(file.fileno()).st_size:  # no file may be asked for so far a place
+                            return b""
                         file.seek(offset)
                         return file.read(PART_BYTES)
             return None

@@ -206,3 +206,59 @@ def test_what_cannot_be_stored_now_is_told_to_come_again(api: Api) -> None:
     assert api.ask("GET", "/v1/jobs", "ann").status_code == 200, "also when it is time to note the token's use"
     assert api.ask("GET", "/readyz", None).status_code == 503
     assert api.ask("GET", "/healthz", None).status_code == 200
+
+
+FAR = 2**53
+SENT: list[tuple[int, str, str, dict[str, Any], str]] = [
+    (422, "POST", "/v1/jobs", {"json": {**JOB, "script_key": "k" * 201}}, "script_key: "),
+    (422, "POST", "/v1/jobs", {"json": {**JOB, "script_key": "\0"}}, "script_key: "),
+    (422, "POST", "/v1/jobs", {"json": {**JOB, "package": "0" * 65}}, "package: "),
+    (422, "POST", "/v1/tokens", {"json": {"label": "a\0"}}, "label: "),
+    (422, "POST", "/v1/tokens", {"json": {"user": "a\0"}}, "user: "),
+    (400, "GET", "/v1/jobs/a%00b", {}, "the URL has a NUL character in it"),
+    (400, "GET", "/v1/jobs", {"params": {"name": "a\0"}}, "the URL has a NUL character in it"),
+    (400, "GET", "/v1/jobs/{job}/logs", {"headers": {"Last-Event-ID": "9" * 30}}, "Last-Event-ID: 999"),
+    (422, "POST", "/v1/jobs/{job}/outputs/part", {"json": {"name": ["a"], "offset": FAR + 1}}, "offset: "),
+    (404, "POST", "/v1/jobs/{job}/outputs/part", {"json": {"name": ["a\0b"]}}, "{job} has no output a"),
+    (404, "POST", "/v1/jobs/{job}/outputs/part", {"json": {"name": ["a\0b", "c"]}}, "{job} has no output a"),
+    (404, "POST", "/v1/jobs/{job}/outputs/part", {"content": b'{"name": ["\\ud800"]}'}, "{job} has no output "),
+]
+
+
+@pytest.mark.parametrize(("status", "method", "path", "more", "detail"), SENT)
+def test_what_no_file_and_no_store_takes(
+    api: Api, status: int, method: str, path: str, more: dict[str, Any], detail: str
+) -> None:
+    job = with_output(api)
+    found = told(api, status, method, path.format(job=job), **({"headers": KEY} | more))
+    assert found["detail"].startswith(detail.format(job=job))
+
+
+def with_output(api: Api) -> str:
+    """Return a job of ann's with one output and a line of a log."""
+    job = api.job("ann")
+    folder, logs = Path(api.world.settings.outputs_url(job, None)), api.world.settings.log_dir(job)
+    for one in (folder, logs):
+        one.mkdir(parents=True)
+    (folder / "a").write_text("abc")
+    (logs / "rank-0.log").write_text("a line\n")
+    return job
+
+
+def test_a_place_behind_the_end_has_nothing(api: Api) -> None:
+    job = with_output(api)
+    for offset, content in ((0, b"abc"), (2, b"c"), (3, b""), (FAR, b"")):
+        answer = api.ask("POST", f"/v1/jobs/{job}/outputs/part", "ann", json={"name": ["a"], "offset": offset})
+        assert (answer.status_code, answer.content) == (200, content)
+    for offset, text in ((0, "a line\n"), (7, ""), (8, ""), (FAR, "")):
+        found = api.ask("GET", f"/v1/jobs/{job}/logs", "ann", params={"offset": offset}).json()
+        assert (found["text"], found["next"]) == (text, max(offset, 7))
+
+
+def test_an_output_whose_name_is_no_utf8_can_be_had(api: Api) -> None:
+    job = with_output(api)
+    folder = Path(api.world.settings.outputs_url(job, None))
+    (folder / "\udcff.pt").write_text("x")
+    body = b'{"names": [["\\udcff.pt"], ["\\ud800"]]}'
+    found = api.ask("POST", f"/v1/jobs/{job}/outputs/contents", "ann", content=body).json()
+    assert found == {"contents": ["eA==", None]}

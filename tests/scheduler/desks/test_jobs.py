@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 
 import pytest
-from coadapt.core.errors import JobStateError
+from coadapt.core.errors import JobStateError, KeyReusedError
 from coadapt.core.reports import JobInfo
 from coadapt.estimators.measurements import Measurements
 from coadapt.executor.training.state.checkpoint import CheckpointStore
+from pydantic import ValidationError
 
 from tests.support.api import Served, service_of
 from tests.support.cycles import RUNS, World
@@ -33,6 +35,38 @@ def test_a_repeated_fork_makes_no_second_job_even_if_the_checkpoint_is_gone_by_t
     assert [job.id for job in world.store.every()] == ["a-1", "a-2"]
     with pytest.raises(JobStateError, match=r"^a-1 has no checkpoint yet"):
         service.fork("a-1", None, "another key", {})
+
+
+@pytest.mark.parametrize("name", ["../../out", "[red]", "a b", "x" * 64, "a\n"])
+def test_a_fork_has_a_name_like_any_job_as_folders_are_called_by_it(tmp_path: Path, name: str) -> None:
+    world = World(tmp_path, "1x t4:4")
+    world.play(RUNS)
+    service = serving(world)
+    CheckpointStore(world.settings.checkpoint_url("a-1", None)).save({"made": 5}, 5)
+    with pytest.raises(ValidationError, match="name"):
+        service.fork("a-1", None, "key", {"name": name})
+    with pytest.raises(ValidationError, match="name"):
+        service.would_fork("a-1", None, {"name": name})
+    assert [job.id for job in world.store.every()] == ["a-1"]
+
+
+def test_a_key_of_another_order_is_no_key_of_a_fork(tmp_path: Path) -> None:
+    world = World(tmp_path, "1x t4:4")
+    world.play(RUNS)
+    service = serving(world)
+    CheckpointStore(world.settings.checkpoint_url("a-1", None)).save({"made": 5}, 5)
+    made = service.fork("a-1", 5, "key", {"name": "b"})
+    assert service.fork("a-1", 5, "key", {"name": "b"}) == service.fork("a-1", None, "key", {}) == made
+    spec = world.job("a").spec.model_dump_json()
+    submitted = service.submit(spec, None, "of a submit", "", "")
+    for source, steps, key, name, told in [
+        ("a-1", 7, "key", "b", f"Idempotency-Key: {made} was submitted with it, and this fork differs in steps"),
+        ("a-1", 5, "key", "c", f"Idempotency-Key: {made} was submitted with it, and this fork differs in name"),
+        ("b-2", None, "key", "b", f"Idempotency-Key: {made} was submitted with it, which is no fork of b-2"),
+        ("a-1", None, "of a submit", "b", f"Idempotency-Key: {submitted} was submitted with it, which is no fork"),
+    ]:
+        with pytest.raises(KeyReusedError, match=f"^{re.escape(told)}"):
+            service.fork(source, steps, key, {"name": name})
 
 
 def test_a_fork_takes_what_was_changed_and_the_rest_of_its_source(tmp_path: Path) -> None:
