@@ -110,7 +110,7 @@ class Settings(BaseModel):
             return None
         if not url.startswith(("postgresql+psycopg://", "postgresql://")):
             raise ValueError(f"{url.split('://')[0]} is no store; give a URL such as {EXAMPLE_URL}")
-        if re.match(r"[^:]+://[^/@]*:[^/@]+@", url):
+        if re.match(r"[^:]+://[^/@]*:[^/@]+@", url) or re.search(r"[?&]password=", url, re.IGNORECASE):
             raise ValueError("it has a password, which all users would see; put it into ~/.pgpass")
         return url.replace("postgresql://", "postgresql+psycopg://", 1)
 

@@ -107,6 +107,7 @@ class SchedulingCycle:
     ) -> None:
         self._watch = watch or StoreWatch(clock)
         self._store, self._policy, self._nodes, self._executors = store, policy, nodes, executors
+        self._planner: Planner = policy  # that made, or makes, the newest plan
         self._clock, self._settings, self._woken = clock, settings, woken
         self._known = KnownProfiles(store)
         self._log = partial(log_error, store, clock)
@@ -240,7 +241,8 @@ class SchedulingCycle:
 
     def _plan(self, round: Round) -> Plan | None:
         try:
-            plan = self._policy.plan(round)
+            self._planner = self._policy
+            plan = self._planner.plan(round)
             check_plan(plan, round)
         except Exception as error:
             self._unplanned(f"round {self.rounds + 1}: {_with_line(error)}")
@@ -272,8 +274,9 @@ class SchedulingCycle:
         self._wanted = plan_slots(snapshot, plan, nodes, self._store.unretired.values(), self._guard.failed)
         self.rounds += 1
         self._planned_s = self._clock.monotonic_s()
-        self.last_round = RoundDone(self.rounds, snapshot.round, plan, dict(self._wanted.slots), seconds)
-        self._hooks.planned(self.last_round)
+        done = RoundDone(self.rounds, snapshot.round, plan, dict(self._wanted.slots), seconds)
+        self.last_round = done if self._planner is self._policy else None  # another one could not explain it
+        self._hooks.planned(done)
 
     def _diff(self, nodes: NodesSnapshot, now: float) -> list[CycleAction]:
         jobs, holding = self._store.unretired, self._store.holding

@@ -6,6 +6,7 @@ import hashlib
 import hmac
 import re
 import secrets
+import threading
 from contextlib import suppress
 from typing import Any
 
@@ -34,6 +35,7 @@ class Identities:
 
     def __init__(self, store: Store, clock: Clock, watch: StoreWatch) -> None:
         self._store, self._clock, self._watch = store, clock, watch
+        self._putting = threading.Lock()  # two operators who change each other leave one
 
     def authenticate(self, token: str) -> dict[str, Any] | str:
         """Return whose token it is: `user`, `role` and `token_id`; or one sentence on why it is not accepted."""
@@ -70,6 +72,10 @@ class Identities:
 
     def put_user(self, name: str, role: str, disabled: bool = False) -> bool:
         """Make a user or change its role. Return False if nothing changes. Raises: IdentityError."""
+        with self._putting:
+            return self._put_user(name, role, disabled)
+
+    def _put_user(self, name: str, role: str, disabled: bool) -> bool:
         known = table.read_user(self._store.database, name)
         if known is not None and (known["role"], bool(known["disabled"])) == (role, disabled):
             return False
@@ -91,7 +97,7 @@ class Identities:
     def issue(self, user: str, label: str = "", days: float | None = None) -> dict[str, Any]:
         """Make a token and return it, with its `id`. It can never be read again. Raises: IdentityError."""
         if table.read_user(self._store.database, user) is None:
-            raise IdentityError(f"user: there is no user {user}; `coadapt users add {user}` makes one")
+            raise IdentityError(f"user: there is no user {user}; `coadapt user add {user}` makes one")
         token_id, secret, now = secrets.token_hex(6), secrets.token_urlsafe(32), self._clock.wall_s()
         expires_s = None if days is None else now + days * DAY_S
         row = {

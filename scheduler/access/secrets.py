@@ -46,13 +46,13 @@ class Secrets:
             raise SecretError(f"{name}: the value holds a NUL character, which no variable can")
         if not value:
             raise SecretError(f"{name}: the value is empty")
-        there = {row["name"]: row for row in table.read(self._store.database, user)}
-        if name not in there and len(there) >= MOST:
-            raise SecretError(f"{name}: {user} has {MOST} secrets, and no more are kept; remove one first")
-        now = self._clock.wall_s()
-        created_s = there[name]["created_s"] if name in there else now
-        audit.tell(after={"changed" if name in there else "made": True})
         with self._sealing:
+            there = {row["name"]: row for row in table.read(self._store.database, user)}
+            if name not in there and len(there) >= MOST:
+                raise SecretError(f"{name}: {user} has {MOST} secrets, and no more are kept; remove one first")
+            now = self._clock.wall_s()
+            created_s = there[name]["created_s"] if name in there else now
+            audit.tell(after={"changed" if name in there else "made": True})
             key = self._keys.sealing()
             row = {"user": user, "name": name, "key": key.id, "sealed": key.seal(value, _bound(user, name))}
             self._store.write(table.put({**row, "created_s": created_s, "changed_s": now}))

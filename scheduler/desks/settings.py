@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...core.errors import SettingError
+from ...core.settings import Settings
 from ...core.settings_change import changed
 from ...policies.per_pool import PerPool
 from ...policies.warm_up import COMPILING
@@ -49,20 +50,29 @@ class SettingsDesk:
 
         Raises: SettingError, in one sentence; StateError where nothing can be stored now.
         """
-        now = self._live.now
-        found = changed(now, wanted)
-        planner: PerPool | None = None
-        if (found.policy, found.policy_options) != (now.policy, now.policy_options):
-            try:
-                planner = planner_of(found)
-            except ValueError as error:
-                raise SettingError(str(error)) from None
-            load_kernels(found.policy, found.policy_options, lambda: log.info(COMPILING))  # no round waits for it
-        with self._watch.storing(), self._cycle.lock:
-            names = self._live.change(found, who, self._clock.steady_s())
-            self._view.refresh_s = found.node_refresh_s
-            if planner is not None:
-                self._policy.now = planner
-                self._cycle.plan_by(planner)
+        while True:
+            found = changed(self._live.now, wanted)
+            planner = self._planner_of(found)
+            with self._watch.storing(), self._cycle.lock:
+                if found != changed(self._live.now, wanted):  # somebody has changed others while kernels compiled
+                    continue
+                names = self._live.change(found, who, self._clock.steady_s())
+                self._view.refresh_s = found.node_refresh_s
+                if planner is not None:
+                    self._policy.now = planner
+                    self._cycle.plan_by(planner)
+                break
         self._cycle.ask_round()
         return names
+
+    def _planner_of(self, found: Settings) -> PerPool | None:
+        """Return the policy of settings, compiled; None: it is that of now. Raises: SettingError."""
+        now = self._live.now
+        if (found.policy, found.policy_options) == (now.policy, now.policy_options):
+            return None
+        try:
+            planner = planner_of(found)
+        except ValueError as error:
+            raise SettingError(str(error)) from None
+        load_kernels(found.policy, found.policy_options, lambda: log.info(COMPILING))  # no round waits for it
+        return planner

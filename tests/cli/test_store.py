@@ -123,6 +123,7 @@ def test_a_store_goes_to_an_earlier_version_and_back_each_after_a_backup(
         (["backup", "HOME/jobs.sqlite/x"], "the backup cannot be written"),
         (["up", "--emulate", "1x t4:1", "--store", "mysql://x/y"], "--store: mysql is no store; give a URL"),
         (["up", "--emulate", "1x t4:1", "--store", "postgresql://a:b@x/y"], "--store: it has a password"),
+        (["up", "--emulate", "1x t4:1", "--store", "postgresql://a@x/y?Password=b"], "--store: it has a password"),
     ],
 )
 def test_bad_input_is_told_in_one_sentence(
