@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 from ...core.schemas import ALL, MEASURING
 from ...executor.files.job_log import NEWEST_SEGMENTS, ORDER, SEGMENT_BYTES, segments
@@ -29,6 +30,25 @@ def page(folder: Path, source: str, offset: int, most: int = PAGE_BYTES) -> tupl
     data, offset, gap = files.read(source, offset, most)
     text, used = _whole_characters(data)
     return (f"{LEFT_OUT}\n" if gap else "") + text, offset + used
+
+
+class Entry(NamedTuple):
+    """A line of `order.log` at the offset `at`: which stretch of which source came when."""
+
+    at: int
+    time_s: float
+    source: str
+    start: int
+    length: int
+
+
+def entry_of(at: int, line: bytes) -> Entry | None:
+    """Return what a line of `order.log` says; None for one that is torn, as on a disk that was full."""
+    try:
+        time_s, source, start, length = line.decode().split()
+        return Entry(at, float(time_s), source, int(start), int(length))
+    except ValueError:
+        return None
 
 
 def prefix_of(source: str) -> str:
@@ -76,18 +96,18 @@ def _together(files: Files, offset: int, most: int, prefix: str) -> tuple[str, i
     size = 0
     while size < most:
         data, begin, gap = files.read(ORDER, offset, PAGE_BYTES)
-        entries = data[: data.rfind(b"\n") + 1].decode()
+        entries = data[: data.rfind(b"\n") + 1]
         if not entries:
             break
         if gap:
             parts.append(f"{LEFT_OUT}\n")
         offset = begin
-        for entry in entries.splitlines(keepends=True):
-            offset += len(entry)
-            _, source, start, length = entry.split()
-            if source.startswith(prefix):
-                for line in lines_of(files, source, int(start), int(length)):
-                    parts.append(f"[{source}] {line}\n")
+        for told in entries.split(b"\n")[:-1]:
+            at, offset = offset, offset + len(told) + 1
+            entry = entry_of(at, told)
+            if entry is not None and entry.source.startswith(prefix):
+                for line in lines_of(files, entry.source, entry.start, entry.length):
+                    parts.append(f"[{entry.source}] {line}\n")
                     size += len(line)
             if size >= most:
                 break

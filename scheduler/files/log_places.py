@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from ...executor.files.job_log import ORDER, segments, times_path
 from ...executor.files.log_times import offset_at
-from .job_logs import Files, lines_of, prefix_of
+from .job_logs import Entry, Files, entry_of, lines_of, prefix_of
 
 BLOCK_BYTES = 64 * 1024
 
@@ -20,16 +20,6 @@ class Place(NamedTuple):
 
     offset: int
     left_out: int = 0
-
-
-class _Entry(NamedTuple):
-    """A line of `order.log` at the offset `at`: which stretch of which source came when."""
-
-    at: int
-    time_s: float
-    source: str
-    start: int
-    length: int
 
 
 def begin(folder: Path, source: str, tail: int | None = None, since_s: float | None = None) -> Place:
@@ -98,7 +88,7 @@ def _since_together(folder: Path, since_s: float) -> Place:
     return Place(next((entry.at for entry in _entries(folder, since_s)), _end(folder, ORDER)))
 
 
-def _entries(folder: Path, since_s: float) -> Iterator[_Entry]:
+def _entries(folder: Path, since_s: float) -> Iterator[Entry]:
     """Yield what came at a moment or later, in order."""
     known = offset_at(times_path(folder, ORDER), since_s)
     files = segments(folder, ORDER)
@@ -110,13 +100,13 @@ def _entries(folder: Path, since_s: float) -> Iterator[_Entry]:
         with suppress(OSError), path.open("rb") as file:
             file.seek(begins - start)
             for line in file:
-                entry = _entry(begins, line)
+                entry = entry_of(begins, line)
                 begins += len(line)
                 if entry is not None and entry.time_s >= since_s:
                     yield entry
 
 
-def _entries_back(folder: Path) -> Iterator[_Entry]:
+def _entries_back(folder: Path) -> Iterator[Entry]:
     """Yield what came, from the newest backwards."""
     rest = b""
     for at, block in _blocks_back(folder, ORDER):
@@ -124,21 +114,12 @@ def _entries_back(folder: Path) -> Iterator[_Entry]:
         begins = at + len(block) + len(rest)
         for line in reversed(lines[1:]):
             begins -= len(line)
-            if line and (entry := _entry(begins, line)) is not None:
+            if line and (entry := entry_of(begins, line)) is not None:
                 yield entry
             begins -= 1
         rest = lines[0]
-    if rest and (entry := _entry(0, rest)) is not None:
+    if rest and (entry := entry_of(0, rest)) is not None:
         yield entry
-
-
-def _entry(at: int, line: bytes) -> _Entry | None:
-    """Return what a line of `order.log` says; None for one that is torn."""
-    try:
-        time_s, source, start, length = line.decode().split()
-        return _Entry(at, float(time_s), source, int(start), int(length))
-    except ValueError:
-        return None
 
 
 # --- files --------------------------------------------------------------------------------------------------

@@ -131,3 +131,13 @@ def test_each_line_is_on_the_disk_once(tmp_path: Path) -> None:
         log.write(f"rank-{line % 3}", f"line {line:03}\n")
     everything = b"".join(path.read_bytes() for path in tmp_path.iterdir())
     assert [everything.count(f"line {line:03}".encode()) for line in range(100)] == [1] * 100
+
+
+def test_a_torn_entry_of_the_order_is_passed_over(tmp_path: Path) -> None:
+    log = JobLog(str(tmp_path))
+    log.write("rank-0", "one\n")
+    with (tmp_path / "order.log").open("ab") as order:  # a disk that was full takes a part of a line
+        order.write(b"12.5 rank-0 4")
+        order.write(b"13.5 rank-0 4 \xff\n\0\0\0\n")
+    log.write("rank-0", "two\n")
+    assert whole(tmp_path, "all") == "[rank-0] one\n[rank-0] two\n"
