@@ -28,8 +28,13 @@ def interrupted(ids: Sequence[str]) -> str:
 
 
 def wait(client: Client, ids: Sequence[str], quiet: bool = False, every_s: float = 1.0) -> list[JobRow]:
-    """Wait until all jobs have ended, and return their last rows. Ctrl-C stops the waiting, not the jobs."""
+    """Wait until all jobs have ended, and return their last rows. Ctrl-C stops the waiting, not the jobs.
+
+    Raises: UnknownJobError for a job that is not there any more, of which nobody knows how it ended.
+    """
     from rich.live import Live
+
+    from ..client.client import UnknownJobError
 
     console = show.console()
     rows: dict[str, JobRow] = {}
@@ -45,6 +50,8 @@ def wait(client: Client, ids: Sequence[str], quiet: bool = False, every_s: float
                 for line in show.change_lines(rows, found):
                     say(line, flush=True)
             rows = {row["id"]: row for row in found}
+            if gone := [job_id for job_id in ids if job_id not in rows]:
+                raise UnknownJobError(f"no job {gone[0]}; it was removed, and nothing tells how it ended")
             if all(row["phase"] in TERMINAL for row in found):
                 return found
             time.sleep(every_s)

@@ -704,6 +704,18 @@ def test_whoever_waits_elsewhere_reads_a_line_a_change(capsys: pytest.CaptureFix
     assert capsys.readouterr().out == "a-1: waiting\na-1: running\na-1: succeeded\n"
 
 
+def test_a_job_that_is_removed_while_it_is_waited_for_is_no_success(capsys, monkeypatch) -> None:
+    class Client(Unending):
+        looks: ClassVar[list[list[dict]]] = [[row(id="a-1"), row(id="b-2")], [row(id="b-2", phase="succeeded")]]
+
+        def list(self) -> list[dict]:
+            return self.looks.pop(0)
+
+    monkeypatch.setattr(follow.time, "sleep", lambda _: None)
+    with pytest.raises(UnknownJobError, match=r"^'?no job a-1; it was removed, and nothing tells how it ended"):
+        follow.wait(Client(), ["a-1", "b-2"], quiet=True, every_s=0.0)  # type: ignore[arg-type]
+
+
 def test_a_table_says_under_it_why_jobs_wait(capsys) -> None:
     waiting = [row(id=f"a-{n}", wait_reason="outbid") for n in range(1, 7)]
     other = row(id="b-7", wait_reason="no_gpu_type", reason="waiting for GPU type a100; the cluster has t4")
