@@ -7,6 +7,7 @@ import hmac
 import re
 import secrets
 import threading
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -21,6 +22,7 @@ from ..store.store import Store
 
 PREFIX = "coadapt"
 _FORM = re.compile(rf"^{PREFIX}_([0-9a-f]{{12}})_([A-Za-z0-9_-]{{43}})$")
+MOST_TOKENS = 500  # of a user; what became of older ones is in the audit log
 USED_EVERY_S = 60.0  # how exactly it is kept when a token was used last
 DAY_S = 86_400.0
 
@@ -98,6 +100,10 @@ class Identities:
         """Make a token and return it, with its `id`. It can never be read again. Raises: IdentityError."""
         if table.read_user(self._store.database, user) is None:
             raise IdentityError(f"user: there is no user {user}; `coadapt user add {user}` makes one")
+        with self._putting:
+            return self._issue(user, label, days)
+
+    def _issue(self, user: str, label: str, days: float | None) -> dict[str, Any]:
         token_id, secret, now = secrets.token_hex(6), secrets.token_urlsafe(32), self._clock.wall_s()
         expires_s = None if days is None else now + days * DAY_S
         row = {
@@ -111,8 +117,19 @@ class Identities:
             "used_s": None,
         }
         audit.tell(after={"id": token_id, "user": user, "label": label, "expires_s": expires_s})
-        self._store.write(table.write_token(row))
+        self._store.write(table.write_token(row, self._in_excess(user, now)))
         return {"id": token_id, "token": f"{PREFIX}_{token_id}_{secret}", "expires_s": expires_s}
+
+    def _in_excess(self, user: str, now: float) -> list[str]:
+        """Return the ids of tokens that give way to a new one: the oldest that are no good any more.
+
+        Raises: IdentityError where all are good.
+        """
+        rows = self.tokens(user)
+        dead = [row["id"] for row in rows if not _is_good(row, now)]
+        if len(rows) - len(dead) >= MOST_TOKENS:
+            raise IdentityError(f"user: {user} has {MOST_TOKENS} tokens that are good; revoke one first")
+        return dead[: max(len(rows) + 1 - MOST_TOKENS, 0)]
 
     def revoke(self, token_id: str, user: str | None) -> bool:
         """Revoke a token; `user`: whose it must be. Return False if it was revoked before. Raises: KeyError."""
@@ -124,3 +141,7 @@ class Identities:
         audit.tell({"revoked": False}, {"revoked": True, "user": row["user"]})
         self._store.write(table.change_token(token_id, revoked_s=self._clock.wall_s()))
         return True
+
+
+def _is_good(row: Mapping[str, Any], now: float) -> bool:
+    return row["revoked_s"] is None and (row["expires_s"] is None or row["expires_s"] > now)

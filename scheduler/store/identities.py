@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, select, update
+from sqlalchemy import Connection, delete, select, update
 
 from .database import Database
 from .schema import tokens, users
@@ -47,9 +47,15 @@ def read_tokens(database: Database, user: str | None) -> list[dict[str, Any]]:
         return [dict(row) for row in found.mappings()]
 
 
-def write_token(row: dict[str, Any]) -> Callable[[Connection], None]:
-    """Return a write that keeps a new token."""
-    return lambda connection: upsert(connection, tokens, ("id",), [row])
+def write_token(row: dict[str, Any], gone: Sequence[str] = ()) -> Callable[[Connection], None]:
+    """Return a write that keeps a new token. `gone`: ids of those that give way to it."""
+
+    def write(connection: Connection) -> None:
+        if gone:
+            connection.execute(delete(tokens).where(tokens.c.id.in_(gone)))
+        upsert(connection, tokens, ("id",), [row])
+
+    return write
 
 
 def change_token(token_id: str, **changed: Any) -> Callable[[Connection], None]:

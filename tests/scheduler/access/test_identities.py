@@ -58,3 +58,19 @@ def test_a_token_for_nobody_names_the_command_that_makes_a_user(api: Api) -> Non
     assert answer.json()["detail"] == "user: there is no user eve; `coadapt user add eve` makes one"
     command: Any = get_command(app)
     assert "add" in command.commands["user"].commands
+
+
+def test_a_user_has_a_bounded_number_of_tokens_of_which_old_ones_give_way(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("coadapt.scheduler.access.identities.MOST_TOKENS", 3)
+    identities = api.service.parts.identities
+    first = identities.tokens("bob")[0]["id"]  # the one of the test
+    made = [identities.issue("bob", days=days)["id"] for days in (None, 1.0)]
+    with pytest.raises(IdentityError, match=r"^user: bob has 3 tokens that are good; revoke one first$"):
+        identities.issue("bob")
+    identities.revoke(made[0], "bob")
+    api.world.clock.forward(2 * 86_400.0)  # the second one expires
+    newest = [identities.issue("bob")["id"] for _ in range(2)]
+    assert {row["id"] for row in identities.tokens("bob")} == {first, *newest}
+    assert len(identities.tokens("ann")) == 1
