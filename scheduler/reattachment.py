@@ -42,6 +42,10 @@ def _repeat(job: JobRecord, seen: int, executors: ExecutorBackend) -> None:
     """Send the last commands again. An executor ignores what it has seen."""
     if (job.target or job.held) and job.sequence > seen:
         executors.assign(job, job.target, job.sequence)
+        if left := [slot for slot in job.held if slot not in job.target]:
+            # It may never have been told of these. By a number that it has seen it starts nothing, and releases
+            # those that nothing is in.
+            executors.assign(job, left, seen)
     for run in job.profiles:
         if run.slot is None:
             continue

@@ -109,6 +109,11 @@ class Executors:
 
     def cancel(self, job: JobRecord) -> None:
         self._put(job, lambda: self._call(job, "cancel", make=False))
+        if held := list(job.held):
+            # An assignment may have been lost with the service that sent it. After its end an executor starts
+            # nothing, and releases those of these slots that nothing is in.
+            arguments = held, job.sequence, job.measurements
+            self._put(job, lambda: self._call(job, "assign", *arguments, make=False))
 
     def restart(self, job: JobRecord) -> None:
         """End the executor and its workers. Ray starts the executor again, empty."""

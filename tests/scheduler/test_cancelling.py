@@ -72,7 +72,7 @@ STORIES = {
     "it saves on over a restart of the service": """
         cancel a saving
         reopen a=0
-        ? sent assign a nothing | assign a nothing
+        ? sent assign a nothing | assign a nothing | assign a 2xt4
         go
         left a 7
         go

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
+from coadapt.core.slot import Slot
+from coadapt.executor.executor_job import ExecutorStatus
+from coadapt.scheduler.changes.reactions import claim, react
+from coadapt.scheduler.jobs.record import JobRecord
+from coadapt.scheduler.reattachment import reattach
 
 from tests.support.cycles import RUNS, World
+from tests.support.records import A, B, job
+from tests.support.simulated_workers import World as Workers
 from tests.support.stored_rows import store_earlier
 
 STORIES = {
@@ -28,6 +37,12 @@ STORIES = {
     + """
         reopen a=-
         ? sent assign a 2xt4
+    """,
+    "a job that left GPUs of which its executor may never have heard has it release them": RUNS
+    + """
+        pause a
+        reopen a=0
+        ? sent assign a nothing | assign a nothing | assign a 2xt4
     """,
     "a job whose executor is gone after a restart queues and starts again": RUNS
     + """
@@ -66,6 +81,27 @@ STORIES = {
         ? sent end_profile a t4
     """,
 }
+
+
+def test_gpus_that_were_given_and_taken_back_unheard_are_released_and_nothing_starts(tmp_path: Path) -> None:
+    given = claim(job(), (A, B), 1.0).job
+    taken_back = claim(given, (), 2.0).job
+    assert taken_back.held == (A, B)
+    far = Reconciled()
+    status = ExecutorStatus("idle", far.machine.sequence)
+    reattach(taken_back, {taken_back.id: status}, cast(Any, None), cast(Any, far), 3.0)
+    far.run(3.0)
+    assert not far.processes
+    for event in far.told:
+        taken_back = react(taken_back, event, 6.0).job
+    assert not taken_back.held
+
+
+class Reconciled(Workers):
+    """The executor of one job, with simulated workers, which takes commands as the service sends them."""
+
+    def assign(self, job: JobRecord, slots: Sequence[Slot], sequence: int) -> None:  # type: ignore[override]
+        self.deliver(slots, sequence)
 
 
 @pytest.mark.parametrize("story", STORIES.values(), ids=STORIES.keys())

@@ -255,6 +255,7 @@ class History:
     def cancel(self, job: JobRecord) -> None:
         if executor := self._of(job):
             executor.end()
+            executor.assign(job.held, job.sequence)
 
     def restart(self, job: JobRecord) -> None:
         if self._of(job):

@@ -69,7 +69,7 @@ STORIES = {
     + """
         pause a
         reopen a=1
-        ? sent assign a nothing | assign a nothing
+        ? sent assign a nothing | assign a nothing | assign a 2xt4
         left a
         go
         reopen a
@@ -140,7 +140,7 @@ STORIES = {
     + """
         requeue a
         reopen a=1
-        ? sent assign a nothing | assign a nothing
+        ? sent assign a nothing | assign a nothing | assign a 2xt4
         left a
         ? a queued
         go
@@ -250,7 +250,7 @@ STORIES = {
         pause a
         change a new.py
         reopen a=1
-        ? sent assign a nothing | assign a nothing
+        ? sent assign a nothing | assign a nothing | assign a 2xt4
         left a
         go
         ? sent retire a | assign a 2xt4

@@ -12,11 +12,12 @@ from typing import Any
 
 import pytest
 import ray
-from coadapt.core.job import JobSpec, ResourceRequest, RestartPolicy
+from coadapt.core.job import JobSpec, Phase, ResourceRequest, RestartPolicy
 from coadapt.core.settings import Settings
 from coadapt.executor.executor_job import ExecutorStatus
 from coadapt.executor.head_files import FILES_NAME
 from coadapt.executor.reconciling.failures import POLICY
+from coadapt.scheduler.changes.reactions import claim, end, react
 from coadapt.scheduler.executors.actors import Executors
 from coadapt.scheduler.executors.executor_jobs import command_job, executor_job, gpus_per_replica
 from coadapt.scheduler.files.packages import PackageStore
@@ -24,6 +25,7 @@ from coadapt.scheduler.jobs.record import JobRecord
 from ray.exceptions import ActorDiedError
 
 from tests.support.records import SPEC, A, B, job
+from tests.support.simulated_workers import World
 
 WAIT_S = 20.0
 
@@ -182,6 +184,27 @@ def test_no_executor_is_made_only_to_end_something(executors: Executors, actors:
     executors.retire(job())
     executors.drain(WAIT_S)
     assert actors.asked == []
+
+
+@pytest.mark.parametrize("arrived", [True, False], ids=["told", "lost"])
+def test_a_job_that_is_ended_leaves_also_gpus_of_which_its_executor_was_never_told(
+    arrived: bool, executors: Executors, actors: Actors
+) -> None:
+    actors.there.add(NAME)
+    given, far = claim(job(), (A, B), 1.0).job, World()
+    if arrived:
+        far.deliver((A, B), given.sequence)
+        far.run(3.0)
+    ended = end(given, Phase.CANCELLED, "cancelled by the user", 2.0).job
+    executors.cancel(ended)
+    executors.drain(WAIT_S)
+    for method, _, *arguments in actors.asked:
+        far.cancel() if method == "cancel" else far.deliver(*arguments[:2])
+        assert arrived or not far.processes
+    far.run(3.0)
+    for event in far.told:
+        ended = react(ended, event, 5.0).job
+    assert not ended.held
 
 
 def test_a_command_is_tried_again_while_the_control_plane_is_away(
