@@ -87,4 +87,6 @@ TABLE: tuple[Told, ...] = (
     Told("coadapt_gpus", "GPUs by type and state.", "gpus", ("gpu_type", "state")),
     _counter("coadapt_gpu_held_seconds", "Seconds x GPUs that jobs had.", "since.held_gpu_s", "gpu_type"),
     _counter("coadapt_gpu_training_seconds", "Of these, those of training.", "since.training_gpu_s", "gpu_type"),
+    _counter("coadapt_trained_samples", "Samples that jobs trained on, each once.", "since.samples"),
+    _counter("coadapt_progress_samples", "Their worth, at initial batch sizes.", "since.progress_samples"),
 )

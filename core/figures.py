@@ -45,6 +45,8 @@ class Tallied(TypedDict):
     executors_lost: int
     held_gpu_s: dict[str, float]  # by GPU type: seconds x GPUs that jobs had
     training_gpu_s: dict[str, float]  # of these, those in which a group trained
+    samples: float  # that jobs trained on; what a job does again after a loss is left out
+    progress_samples: float  # what these were worth, as samples at the jobs' initial batch sizes
 
 
 class Figures(TypedDict):

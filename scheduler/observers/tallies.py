@@ -70,6 +70,33 @@ class GpuTime:
         self._at_s = now_s
 
 
+class Trained:
+    """Samples that jobs trained on, and the progress that these were worth. What is done again is left out."""
+
+    def __init__(self) -> None:
+        self.samples = self.progress = 0.0
+        self._furthest: dict[str, tuple[int, float, float]] = {}  # by job: life, samples, progress
+
+    def change(self, job: JobRecord) -> None:
+        """Count what a job has done beyond the furthest that was known of its life."""
+        if not job.report:
+            return
+        samples = float(job.report.get("samples", 0.0))
+        progress = float(job.report.get("progress_samples", 0.0))
+        known = self._furthest.get(job.id)
+        if known is None or known[0] != job.life:
+            # A life may begin from a checkpoint, and this process in the midst of one: both count from here on.
+            self._furthest[job.id] = job.life, samples, progress
+        elif samples > known[1]:
+            self.samples += samples - known[1]
+            self.progress += max(progress - known[2], 0.0)
+            self._furthest[job.id] = job.life, samples, max(progress, known[2])
+
+    def forget(self, job_id: str) -> None:
+        """Forget how far a job was; its sums stay."""
+        self._furthest.pop(job_id, None)
+
+
 class Tallies(CycleHook):
     """Counts. Whoever reads or writes it holds the lock of the cycle.
 
@@ -80,11 +107,13 @@ class Tallies(CycleHook):
     def __init__(self, clock: Clock, jobs: Iterable[JobRecord]) -> None:
         self.round_s, self.queue_s = Durations(ROUND_S), Durations(QUEUE_S)
         self.held, self.training = GpuTime(clock), GpuTime(clock)
+        self.trained = Trained()
         self.rounds_failed = self.executors_lost = self.submitted = 0
         self.ended: Counter[str] = Counter({phase.value: 0 for phase in Phase if phase.is_terminal})
         self.happened: Counter[str] = Counter(dict.fromkeys(COUNTED, 0))
         for job in jobs:
             self._note_gpus(job)
+            self.trained.change(job)
 
     def told(self) -> Tallied:
         """Return what has come together by now."""
@@ -102,6 +131,8 @@ class Tallies(CycleHook):
             executors_lost=self.executors_lost,
             held_gpu_s=of_types(self.held.sums()),
             training_gpu_s=of_types(self.training.sums()),
+            samples=self.trained.samples,
+            progress_samples=self.trained.progress,
         )
 
     def planned(self, done: RoundDone) -> None:
@@ -114,11 +145,14 @@ class Tallies(CycleHook):
         if before is not after:
             self._count(change.before, change.after, before, after)
         self._note_gpus(change.after)
+        if change.after.report is not change.before.report:
+            self.trained.change(change.after)
 
     def retired(self, job: JobRecord) -> None:
         """Let it have no GPUs."""
         self.held.change(job.id, ())
         self.training.change(job.id, ())
+        self.trained.forget(job.id)
 
     def _count(self, old: JobRecord, new: JobRecord, before: JobState, after: JobState) -> None:
         for name in COUNTED:
