@@ -50,7 +50,6 @@ class ClosingNodes:
         self.orders = self._read()
         self._closed: Mapping[str, Closed] = {}
         self._ticked: Mapping[str, Closed] = {}  # what was closed at the last tick
-        self._empty: set[str] = set()  # machines of which it was told that nothing runs there any more
         self._made: tuple[NodesSnapshot, Mapping[str, Closed], NodesSnapshot] | None = None
 
     # --- what rounds see ------------------------------------------------------------------------------------
@@ -113,7 +112,6 @@ class ClosingNodes:
             told = f"{machine} is {order.closure.told(self._ahead_s)}"
             if known is not None and known.drains:
                 told += f"; before, it was {known.closure.told(self._ahead_s)}"
-            self._empty.discard(machine)
             return True, self._put(order, told, who)
 
     def uncordon(self, name: str, who: str = "") -> Told:
@@ -147,7 +145,9 @@ class ClosingNodes:
         return [reason for id in ids if id in closed for reason in closed[id].reasons]
 
     def _put(self, order: Order, told: str, who: str) -> str:
-        self._write(replace(self.orders, orders={**self.orders.orders, order.machine: order}), [told], who)
+        said = tuple(one for one in self.orders.told if one != _empty(order.machine))
+        orders = {**self.orders.orders, order.machine: order}
+        self._write(replace(self.orders, orders=orders, told=said), [told], who)
         return told
 
     # --- maintenance windows --------------------------------------------------------------------------------
@@ -237,14 +237,10 @@ class ClosingNodes:
             before = self._ticked
             orders, told = self._grown_old(nodes, now)
             closed = closed_nodes(nodes.cluster.nodes, orders, nodes.drained_by_ray, now, self._ahead_s)
-            told += [
-                f"{one.machine} is {one.told(self._ahead_s)}"
-                for id, found in closed.items()
-                for one in found.reasons
-                if one.source in (Source.WINDOW, Source.RAY)
-                and (id not in before or all(one.what != other.what for other in before[id].reasons))
-            ]
-            told += self._left_empty(closed, nodes, busy)
+            true = self._not_by_orders(closed) | self._left_empty(closed, nodes, busy)
+            told += [sentence for mark, sentence in true.items() if mark not in orders.told]
+            if orders.told != tuple(true):
+                orders = replace(orders, told=tuple(true))
             if orders is not self.orders or told:
                 self._write(orders, told)
             self._ticked = closed
@@ -271,19 +267,25 @@ class ClosingNodes:
                 notices[id] = notice
         return orders if notices == orders.notices else replace(orders, notices=notices), told
 
+    def _not_by_orders(self, closed: Mapping[str, Closed]) -> dict[str, str]:
+        """Return a mark and a sentence for each reason that comes by itself: windows, and Ray."""
+        return {
+            f"{one.machine} is {one.what}": f"{one.machine} is {one.told(self._ahead_s)}"
+            for found in closed.values()
+            for one in found.reasons
+            if one.source in (Source.WINDOW, Source.RAY)
+        }
+
     def _left_empty(
         self, closed: Mapping[str, Closed], nodes: NodesSnapshot, busy: Callable[[], Mapping[str, str]]
-    ) -> list[str]:
-        """Return a sentence for each machine that had to be left and on which nothing runs now."""
+    ) -> dict[str, str]:
+        """Return a mark and a sentence for each machine that had to be left, once nothing runs there."""
         leaving = {id: one.machine for id, one in closed.items() if one.leaves and id in nodes.alive}
-        self._empty &= set(leaving.values())
-        if not set(leaving.values()) - self._empty:
-            return []
-        there = busy()
-        held = {machine for id, machine in leaving.items() if id in there}
-        new = sorted(set(leaving.values()) - held - self._empty)
-        self._empty.update(new)
-        return [f"{machine} is empty: nothing runs there any more" for machine in new]
+        known = {machine for machine in leaving.values() if _empty(machine) in self.orders.told}
+        if open_still := set(leaving.values()) - known:
+            there = busy()
+            known |= open_still - {machine for id, machine in leaving.items() if id in there}
+        return {_empty(machine): f"{_empty(machine)}: nothing runs there any more" for machine in sorted(known)}
 
     def notes(self) -> list[str]:
         """Return sentences for `coadapt cluster` on what no node shows: what is away, and windows to come."""
@@ -314,6 +316,10 @@ class ClosingNodes:
                 self._store.write_fact(FACT, orders.to_json())
             self._store.log(*(Event(EventKind.NODE, now, None, {"text": text}, who=who) for text in told))
         self.orders = orders
+
+
+def _empty(machine: str) -> str:
+    return f"{machine} is empty"
 
 
 def without_closed(nodes: NodesSnapshot, closed: Mapping[str, Closed], machines: frozenset[str]) -> NodesSnapshot:

@@ -106,12 +106,17 @@ class NoticeGiven:
 
 @dataclass(frozen=True)
 class NodeOrders:
-    """Everything that is stored of closed nodes. `numbered`: windows that there have been."""
+    """Everything that is stored of closed nodes.
+
+    numbered: windows that there have been.
+    told: what the log says of machines that is still so, so that the next service does not say it again.
+    """
 
     orders: Mapping[str, Order] = field(default_factory=dict)  # by machine
     windows: tuple[Window, ...] = ()
     notices: Mapping[str, NoticeGiven] = field(default_factory=dict)  # by node id
     numbered: int = 0
+    told: tuple[str, ...] = ()
 
     def to_json(self) -> str:
         """Return it as JSON."""
@@ -121,6 +126,7 @@ class NodeOrders:
                 "windows": [asdict(window) for window in self.windows],
                 "notices": [asdict(notice) for notice in self.notices.values()],
                 "numbered": self.numbered,
+                "told": list(self.told),
             }
         )
 
@@ -138,6 +144,7 @@ class NodeOrders:
             tuple(windows),
             {one.node_id: one for one in notices},
             row["numbered"],
+            tuple(row.get("told", ())),
         )
 
 

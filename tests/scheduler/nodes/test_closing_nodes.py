@@ -222,6 +222,25 @@ def test_an_operator_sees_when_nothing_is_left_on_a_drained_node(tmp_path: Path)
     """)
 
 
+def test_a_service_that_starts_again_tells_nothing_of_closed_nodes_twice(world: World) -> None:
+    def tick(closing: ClosingNodes) -> list[str]:
+        closing.tick(dict)
+        closing.tick(dict)
+        return [str(event.data["text"]) for event in world.store.cluster_events()]
+
+    world.closing.drain("t4-001")
+    begins_s = world.clock.wall_s()
+    world.closing.add_window(begins_s + 60.0, begins_s + 3600.0, ["t4-000"])
+    told = tick(world.closing)
+    assert sum("is empty" in text for text in told) == 2
+    assert sum("drained for maintenance window" in text for text in told) == 1
+    again = reopened(world)
+    assert tick(again) == told
+    again.uncordon("t4-001")
+    again.drain("t4-001")
+    assert sum("t4-001 is empty" in text for text in tick(again)) == 2, "it was drained anew"
+
+
 def test_who_asks_why_is_told_of_closed_nodes(tmp_path: Path) -> None:
     world = World(tmp_path, "2x t4:4")
     world.play(f"""
