@@ -649,7 +649,7 @@ class Client:
         Raises: UnknownJobError for an unknown node; RequestError for a window that cannot be.
         """
         told = {"begins_s": begins_s, "ends_s": ends_s, "nodes": [*nodes], "gpu_type": gpu_type, "why": why}
-        return cast("WindowRow", self._api.post("/v1/windows", {**told, "lead_s": lead_s}))
+        return cast("WindowRow", self._api.post_once("/v1/windows", {**told, "lead_s": lead_s}))
 
     def remove_window(self, window: str) -> WindowRow:
         """Forget a maintenance window. Raises: UnknownJobError where there is none."""
@@ -706,7 +706,7 @@ class Client:
     def new_token(self, user: str | None = None, label: str = "", days: float | None = None) -> dict[str, Any]:
         """Make a token and return it, this once. Raises: AccessError; RequestError."""
         told = {"user": user, "label": label, "days": days}
-        return cast("dict[str, Any]", self._api.post("/v1/tokens", told))
+        return cast("dict[str, Any]", self._api.post_once("/v1/tokens", told))
 
     def revoke_token(self, token_id: str) -> bool:
         """Revoke a token. Return False if it was revoked before. Raises: UnknownJobError if there is none."""

@@ -26,6 +26,8 @@ RETRY_S = 60.0
 FIRST_S = 5.0  # for so long somebody is waited for who has never answered
 PAUSE_S = 0.1  # between two tries
 ANSWER_S = 60.0
+_NOT_SENT = (urllib3.exceptions.NewConnectionError, urllib3.exceptions.SSLError)  # nobody has heard of it
+_MAYBE = "it may have been done all the same, so look before you try again"
 
 
 class NoClusterError(RuntimeError):
@@ -70,6 +72,14 @@ class HttpApi:
     def post(self, path: str, body: Mapping[str, Any] | None = None, *, key: str | None = None) -> Any:
         """Have something done. With a key it is done once, however often it is asked."""
         return json.loads(self._post(path, body, key))
+
+    def post_once(self, path: str, body: Mapping[str, Any]) -> Any:
+        """Have something done that no key guards: it is not asked again where it may have been done.
+
+        Raises: NoClusterError that says so.
+        """
+        sent = {"Content-Type": "application/json"}
+        return json.loads(self._ask("POST", path, sent, dumps(body).encode(), repeated=False))
 
     def post_for_bytes(self, path: str, body: Mapping[str, Any]) -> bytes:
         """Return bytes that are asked for by a body."""
@@ -135,7 +145,13 @@ class HttpApi:
         self._http.clear()
 
     def _ask(
-        self, method: str, path: str, headers: Mapping[str, str] | None = None, body: bytes | None = None
+        self,
+        method: str,
+        path: str,
+        headers: Mapping[str, str] | None = None,
+        body: bytes | None = None,
+        *,
+        repeated: bool = True,
     ) -> bytes:
         began_s = time.monotonic()
         deadline_s = began_s + self._patience_s
@@ -149,6 +165,8 @@ class HttpApi:
             except urllib3.exceptions.ReadTimeoutError:
                 raise NoClusterError(f"the scheduler at {self.url} does not answer in {ANSWER_S:.0f} s") from None
             except urllib3.exceptions.HTTPError as failed:
+                if not (repeated or isinstance(failed, _NOT_SENT)):
+                    raise NoClusterError(f"the connection to {self.url} broke; {_MAYBE}") from None
                 if time.monotonic() > (deadline_s if self._answered else min(began_s + FIRST_S, deadline_s)):
                     raise NoClusterError(f"no scheduler answers at {self.url}: {_why(failed)}") from None
                 time.sleep(PAUSE_S)  # nobody tells when it is back; up to a limit
@@ -157,6 +175,8 @@ class HttpApi:
             if answer.status < 300:
                 return answer.data
             problem = _error_of(answer.status, _detail(answer.status, answer.data, path), path)
+            if isinstance(problem, _Away) and not repeated:
+                raise NoClusterError(f"{problem}; {_MAYBE}")
             if not isinstance(problem, _Away) or time.monotonic() > deadline_s:
                 raise problem
             time.sleep(PAUSE_S)  # as above

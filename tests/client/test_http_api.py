@@ -110,6 +110,28 @@ def test_a_scheduler_that_restarts_is_waited_for_and_the_key_stays_the_same() ->
     assert keys == ["k"] * 3
 
 
+@pytest.mark.parametrize(
+    "lost", [(0, b""), problem(503, "the scheduler does not answer now: it restarts")], ids=["broken", "away"]
+)
+def test_what_no_key_guards_is_not_done_twice(lost: tuple[int, bytes]) -> None:
+    asked = list[Request]()
+
+    def answer(request: Request) -> tuple[int, bytes]:
+        asked.append(request)
+        return lost
+
+    with serving(answer) as url, pytest.raises(NoClusterError, match="it may have been done all the same"):
+        HttpApi(url, "", 30.0).post_once("/v1/tokens", {"label": "laptop"})
+    assert len(asked) == 1
+
+
+def test_what_nobody_has_heard_is_asked_again_also_without_a_key() -> None:
+    with serving(lambda request: (200, b"{}")) as url:
+        pass
+    with pytest.raises(NoClusterError, match=r"Connection refused$"):
+        HttpApi(url, "", 0.0).post_once("/v1/tokens", {})
+
+
 def test_nobody_who_answers_is_told_with_the_url() -> None:
     with serving(lambda request: (200, b"{}")) as url:
         pass
