@@ -19,6 +19,7 @@ class Rule:
     of_job: whether it is about one job, which has an owner.
     changes: whether it changes something. A viewer never does.
     verb: what the audit log calls the change; "": by its method and path.
+    page: whether it answers a person's browser, also with what is wrong.
     scraped: whether `reads_metrics` says who may use it beside those with the role.
     """
 
@@ -26,10 +27,12 @@ class Rule:
     of_job: bool = False
     changes: bool = False
     verb: str = ""
+    page: bool = False
     scraped: bool = False
 
 
 _READ, _READ_JOB = Rule(Role.VIEWER), Rule(Role.VIEWER, of_job=True)
+_PAGE, _JOB_PAGE = Rule(Role.VIEWER, page=True), Rule(Role.VIEWER, of_job=True, page=True)
 
 
 def _change(verb: str) -> Rule:
@@ -49,6 +52,16 @@ RULES: Mapping[tuple[str, str], Rule] = {
     ("GET", "/healthz"): Rule(None),
     ("GET", "/readyz"): Rule(None),
     ("GET", "/metrics"): Rule(Role.VIEWER, scraped=True),
+    ("GET", "/static/{path:path}"): Rule(None),
+    ("GET", "/sign-in"): Rule(None, page=True),
+    ("POST", "/sign-in"): Rule(None, changes=True, verb="session.begin", page=True),
+    ("POST", "/sign-out"): Rule(Role.VIEWER, changes=True, verb="session.end"),
+    ("POST", "/v1/page-keys"): Rule(Role.VIEWER, changes=True, verb="session.key"),
+    ("GET", "/"): _PAGE,
+    ("GET", "/jobs"): _PAGE,
+    ("GET", "/jobs/{job_id}"): _JOB_PAGE,
+    ("GET", "/rounds"): _PAGE,
+    ("GET", "/nodes"): _PAGE,
     ("GET", "/v1/health"): _READ,
     ("GET", "/v1/me"): _READ,
     ("GET", "/v1/settings"): _READ,

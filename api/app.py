@@ -7,10 +7,11 @@ import re
 import time
 import uuid
 from collections.abc import Awaitable, Callable
+from urllib.parse import urlencode
 
 from fastapi import Depends, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import Response
+from fastapi.responses import RedirectResponse, Response
 from starlette.exceptions import HTTPException
 
 from ..core.api_settings import ApiSettings
@@ -28,12 +29,15 @@ from . import (
     node_routes,
     output_routes,
     package_routes,
+    page_routes,
     secret_routes,
+    sign_in_routes,
 )
 from .access import RULES
 from .context import UNREAD, Context, context, tell_done, tell_refused
 from .description import describe
-from .problems import Problem, problem_of
+from .pages import problem_page
+from .problems import TITLES, Problem, problem_of
 from .scheduler import Scheduler
 
 log = logging.getLogger(__name__)
@@ -51,7 +55,9 @@ _ROUTERS = (
     node_routes,
     output_routes,
     package_routes,
+    page_routes,
     secret_routes,
+    sign_in_routes,
 )
 
 
@@ -100,11 +106,23 @@ async def _with_problems(request: Request, go_on: Callable[[Request], Awaitable[
         if problem.status == 500:
             log.exception("%s %s", request.method, request.url.path)
         await tell_refused(request, problem)
-        answer = problem.answer()
+        answer = _told(request, problem)
     answer.headers[REQUEST_ID] = request.state.request_id
     route = getattr(request.scope.get("route"), "path", None)
     context(request).metrics.answered(request.method, route, answer.status_code, time.monotonic() - began_s)
     return answer
+
+
+def _told(request: Request, problem: Problem) -> Response:
+    """Return a problem as a program reads it, or as a person does whose browser asks for a page."""
+    route = request.scope.get("route")
+    rule = None if route is None else RULES.get((request.method, route.path))
+    if rule is None or not rule.page:
+        return problem.answer()
+    if problem.status == 401 and "hx-request" not in request.headers:
+        query = f"?{request.url.query}" if request.url.query else ""
+        return RedirectResponse(f"/sign-in?{urlencode({'next': request.url.path + query})}", 303)
+    return problem_page(problem.status, TITLES[problem.status], problem.detail)
 
 
 def _check_characters(request: Request) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
@@ -30,13 +30,18 @@ class Verb(StrEnum):
 @router.get("/cluster", responses={200: {"model": ClusterView}})
 async def cluster(request: Request) -> Response:
     """Return every usable node with what runs on it. Others' jobs have no names for a user, and no notes."""
+    return answer(await view_for(request))
+
+
+async def view_for(request: Request) -> Any:
+    """Return `core.schemas.ClusterView` as who asks may see it."""
     view = await ask(request, "cluster", only_of(request))
     if who(request).role is Role.USER:
         for node in view["nodes"]:
             node["jobs"] = await _own(request, node["jobs"])
             for device in node["devices"]:
                 device["tenants"] = await _own(request, device["tenants"])
-    return answer(view)
+    return view
 
 
 async def _own(request: Request, by_job: dict[str, float]) -> dict[str, float]:
@@ -61,14 +66,20 @@ async def rounds(
     Args:
         since_s: seconds since 1970.
     """
-    found = await ask(request, "rounds", number_of_place(cursor, since_s), limit, since_s, only_of(request))
+    found = await rounds_for(request, number_of_place(cursor, since_s), limit, since_s)
+    return answer(
+        {"items": found["rows"], "next": None if found["next"] is None else cursor_of(found["next"], since_s)}
+    )
+
+
+async def rounds_for(request: Request, before: int | None, limit: int, since_s: float | None) -> Any:
+    """Return the `rows` of rounds and the `next` place, as who asks may see them."""
+    found = await ask(request, "rounds", before, limit, since_s, only_of(request))
     if who(request).role is Role.USER:
         for row in found["rows"]:
             for kind in ("placed", "moved", "stopped", "measured"):
                 row[kind] = [one for one in row[kind] if await _is_own(request, one["job"])]
-    return answer(
-        {"items": found["rows"], "next": None if found["next"] is None else cursor_of(found["next"], since_s)}
-    )
+    return found
 
 
 async def _is_own(request: Request, job_id: str) -> bool:

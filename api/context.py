@@ -21,6 +21,7 @@ from .feed import Feed
 from .metrics import ApiMetrics
 from .problems import TITLES, Problem
 from .scheduler import Scheduler
+from .sessions import session_token
 
 KNOWN_S = 5.0  # for so long a token that was good is not asked for again
 MOST_KNOWN = 10_000
@@ -49,6 +50,8 @@ class Context:
                 raise Problem(401, found)
             return Identity(found["user"], Role(found["role"]))
         scheme, _, token = request.headers.get("authorization", "").partition(" ")
+        if not scheme and (token := session_token(request)):
+            scheme = "Bearer"
         if not token:
             raise Problem(401, "no token: send `Authorization: Bearer TOKEN`; `coadapt login` stores one")
         if scheme.lower() != "bearer":

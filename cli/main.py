@@ -20,6 +20,7 @@ from ..core.isolation import Isolation
 from ..core.refused_values import why_refused
 from . import access
 from . import audit as audit_verb
+from . import browser as open_verb
 from . import down as down_verb
 from . import events as events_verb
 from . import metrics as metric_verbs
@@ -256,6 +257,7 @@ def up(
         raise typer.BadParameter(by_option(str(error))) from None
     client = local_cluster.up(emulate=emulate, address=address, settings=settings, tell=_tell, rounds=False)
     _print(show.cluster_table(client.cluster()), False)
+    say(f"page: {open_verb.link(client)}\n(signs you in once; `coadapt open` opens it again)")
 
 
 def _power(path: Path, emulated: bool) -> Any:
@@ -1112,6 +1114,7 @@ audit_verb.register(app, lambda: _connect(), _print)
 secret_verbs.register(app, lambda: _connect(), _print)
 events_verb.register(app, lambda: _connect(), _resolve, _print)
 top_verb.register(app, lambda: _connect())
+open_verb.register(app, lambda: _connect())
 rounds_verb.register(app, lambda: _connect(), _print)
 node_order_verbs.register(node_app, lambda: _connect(), _print)
 

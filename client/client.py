@@ -169,6 +169,10 @@ class Client:
         """Return who asks: `user`, `role` and `token_id`."""
         return cast("dict[str, str]", self._api.get("/v1/me"))
 
+    def page_key(self) -> dict[str, Any]:
+        """Make a `key` with which a browser signs in once, as oneself."""
+        return cast("dict[str, Any]", self._api.post("/v1/page-keys"))
+
     # --- verbs --------------------------------------------------------------------------------------------
 
     def submit(

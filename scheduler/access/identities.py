@@ -23,6 +23,8 @@ from ..store.store import Store
 PREFIX = "coadapt"
 _FORM = re.compile(rf"^{PREFIX}_([0-9a-f]{{12}})_([A-Za-z0-9_-]{{43}})$")
 MOST_TOKENS = 500  # of a user; what became of older ones is in the audit log
+PAGE_KEY, PAGE_KEY_S = "one-time key", 600.0  # with which a browser signs in, and for how long it is good
+BROWSER, SESSION_DAYS = "browser", 7.0  # what a browser has then
 USED_EVERY_S = 60.0  # how exactly it is kept when a token was used last
 DAY_S = 86_400.0
 
@@ -41,6 +43,20 @@ class Identities:
 
     def authenticate(self, token: str) -> dict[str, Any] | str:
         """Return whose token it is: `user`, `role` and `token_id`; or one sentence on why it is not accepted."""
+        found = self._known(token)
+        if isinstance(found, str):
+            return found
+        row, user = found
+        if row["label"] == PAGE_KEY:
+            return "this is a one-time key, which opens the page once; `coadapt open` makes a new one"
+        now = self._clock.wall_s()
+        if self._watch.degraded is None and (row["used_s"] is None or now - row["used_s"] > USED_EVERY_S):
+            with suppress(StoreFailure):  # who only reads is answered all the same
+                self._store.write(table.change_token(row["id"], used_s=now))
+        return {"user": row["user"], "role": user["role"], "token_id": row["id"]}
+
+    def _known(self, token: str) -> tuple[Mapping[str, Any], Mapping[str, Any]] | str:
+        """Return the rows of a token that is good and of its user; or one sentence on why it is not accepted."""
         if (form := _FORM.match(token)) is None:
             return f"the token is malformed; one looks like {PREFIX}_ID_SECRET"
         token_id, secret = form.groups()
@@ -54,10 +70,7 @@ class Identities:
         user = table.read_user(self._store.database, row["user"])
         if user is None or user["disabled"]:
             return f"the user {row['user']} is disabled; ask an operator"
-        if self._watch.degraded is None and (row["used_s"] is None or now - row["used_s"] > USED_EVERY_S):
-            with suppress(StoreFailure):  # who only reads is answered all the same
-                self._store.write(table.change_token(token_id, used_s=now))
-        return {"user": row["user"], "role": user["role"], "token_id": token_id}
+        return row, user
 
     def known_user(self, name: str) -> dict[str, Any] | str:
         """Return a user whom a proxy names, as `authenticate` does; or one sentence on why it is not accepted."""
@@ -98,6 +111,39 @@ class Identities:
 
     def issue(self, user: str, label: str = "", days: float | None = None) -> dict[str, Any]:
         """Make a token and return it, with its `id`. It can never be read again. Raises: IdentityError."""
+        if label in (PAGE_KEY, BROWSER):
+            raise IdentityError(f"label: {label!r} is what the page calls its own tokens; choose another one")
+        return self._issue_to(user, label, days)
+
+    def issue_page_key(self, user: str) -> dict[str, Any]:
+        """Make a key with which a browser may sign in once, within minutes. Raises: IdentityError."""
+        return self._issue_to(user, PAGE_KEY, PAGE_KEY_S / DAY_S)
+
+    def begin_session(self, told: str) -> dict[str, Any]:
+        """Return a new token for a browser, with its `user` and `role`.
+
+        Args:
+            told: a one-time key, which is used up, or a token.
+
+        Raises: IdentityError with one sentence on why it is not accepted, or where its user has too many tokens.
+        """
+        with self._putting, self._store.together():
+            found = self._known(told)
+            if isinstance(found, str):
+                used = "was revoked" in found and self._is_key(told)
+                raise IdentityError("this key was used; `coadapt open` makes a new one" if used else found)
+            row, user = found
+            if row["label"] == PAGE_KEY:
+                self._store.write(table.change_token(row["id"], revoked_s=self._clock.wall_s()))
+            made = self._issue(row["user"], BROWSER, SESSION_DAYS)
+            return {**made, "user": row["user"], "role": user["role"]}
+
+    def _is_key(self, told: str) -> bool:
+        form = _FORM.match(told)
+        row = None if form is None else table.read_token(self._store.database, form.group(1))
+        return row is not None and row["label"] == PAGE_KEY
+
+    def _issue_to(self, user: str, label: str, days: float | None) -> dict[str, Any]:
         if table.read_user(self._store.database, user) is None:
             raise IdentityError(f"user: there is no user {user}; `coadapt user add {user}` makes one")
         with self._putting:

@@ -41,6 +41,16 @@ class UsersDesk:
         with self._watch.storing():
             return self._identities.issue(user, label, days)
 
+    def issue_page_key(self, user: str) -> dict[str, Any]:
+        """Make a key with which a browser signs in once. Raises: IdentityError; StateError."""
+        with self._watch.storing():
+            return self._identities.issue_page_key(user)
+
+    def begin_session(self, told: str) -> dict[str, Any]:
+        """Sign a browser in, as `Identities.begin_session` does. Raises: IdentityError; StateError."""
+        with self._watch.storing():
+            return self._identities.begin_session(told)
+
     def revoke_token(self, token_id: str, user: str | None = None) -> bool:
         """Revoke a token. Raises: KeyError; StateError."""
         with self._watch.storing():

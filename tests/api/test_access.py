@@ -18,6 +18,7 @@ from tests.support.api import SPEC, Api, DirectScheduler
 
 NOBODY, VIEWER, OTHER, OWNER, OPERATOR = "nobody", "vic", "bob", "ann", "ops"
 KEY = {"Idempotency-Key": "k"}
+PLAIN = str.maketrans("", "", "{}:")
 # What those may do that are named: everybody, those with a token, those who see all, the owner, operators.
 ALL = {NOBODY, VIEWER, OTHER, OWNER, OPERATOR}
 KNOWN = ALL - {NOBODY}
@@ -29,6 +30,14 @@ ROUTES: list[tuple[str, str, dict[str, Any], set[str]]] = [
     ("GET", "/healthz", {}, ALL),
     ("GET", "/readyz", {}, ALL),
     ("GET", "/metrics", {}, ALL),
+    ("GET", "/static/{path:path}", {}, ALL),
+    ("GET", "/sign-in", {}, ALL),
+    ("POST", "/v1/page-keys", {}, KNOWN),
+    ("GET", "/", {}, KNOWN),
+    ("GET", "/jobs", {}, KNOWN),
+    ("GET", "/jobs/{job_id}", {}, SEE_ALL),
+    ("GET", "/rounds", {}, KNOWN),
+    ("GET", "/nodes", {}, KNOWN),
     ("GET", "/v1/health", {}, KNOWN),
     ("GET", "/v1/me", {}, KNOWN),
     ("GET", "/v1/settings", {}, KNOWN),
@@ -89,8 +98,10 @@ PLACES = {
     "name": "0" * 64,
     "user": "new",
     "token_id": "0" * 12,
+    "path": "page.css",
 }
-STREAMED = {("GET", "/v1/events")}  # an answer that does not end; test_events.py asks for it
+# One answer does not end, and two make or end a sign-in; test_events.py and test_sign_in.py ask for them.
+APART = {("GET", "/v1/events"), ("POST", "/sign-in"), ("POST", "/sign-out")}
 
 
 @pytest.fixture(scope="module")
@@ -101,7 +112,7 @@ def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
 
 
 def test_every_route_that_is_served_stands_in_the_table() -> None:
-    assert {(method, path) for method, path, _, _ in ROUTES} | STREAMED == set(RULES)
+    assert {(method, path) for method, path, _, _ in ROUTES} | APART == set(RULES)
 
 
 @pytest.mark.parametrize("asker", sorted(ALL))
@@ -111,13 +122,24 @@ def test_every_route_that_is_served_stands_in_the_table() -> None:
 def test_who_may_do_it_and_nobody_else(
     api: Api, method: str, path: str, more: dict[str, Any], allowed: set[str], asker: str
 ) -> None:
-    job_id = api.job(OWNER, f"{method}{path.rpartition('/')[2]}{asker}".replace("{", "").replace("}", ""))
-    answer = api.ask(method, path.format(job_id=job_id, **PLACES), None if asker == NOBODY else asker, **more)
+    job_id = api.job(OWNER, f"{method}{path.rpartition('/')[2]}{asker}".translate(PLAIN))
+    answer = api.ask(
+        method,
+        path.replace("{path:path}", "{path}").format(job_id=job_id, **PLACES),
+        None if asker == NOBODY else asker,
+        **more,
+    )
     assert answer.status_code < 500 or path == "/readyz"
-    detail = answer.json().get("detail", "") if answer.status_code >= 400 else ""
+    page = RULES[method, path].page
+    detail = answer.text if page else answer.json().get("detail", "") if answer.status_code >= 400 else ""
     if asker in allowed:
         assert answer.status_code not in (401, 403)
-        assert detail != f"no job {job_id}"
+        assert f"no job {job_id}" not in detail
+    elif page and asker == NOBODY:
+        assert (answer.status_code, answer.headers["location"][:9]) == (303, "/sign-in?")
+    elif page:
+        assert answer.status_code == 404, "as for a job that is not there"
+        assert f"no job {job_id}." in detail
     elif asker == NOBODY:
         assert (answer.status_code, detail[:8]) == (401, "no token")
     elif "{job_id}" in path and asker == OTHER:

@@ -20,7 +20,9 @@ WITHOUT = {
     ("POST", "/v1/machines/{machine}/{verb}"),
     ("POST", "/v1/secrets/rekey"),
     ("POST", "/v1/nodes/{node}/uncordon"),
+    ("POST", "/v1/page-keys"),
 }
+OF_PAGES = {("GET", "/static/{path:path}"), ("POST", "/sign-out")}  # which only a browser asks for
 
 
 @pytest.fixture
@@ -37,13 +39,13 @@ def test_each_route_is_described_with_its_body_its_problems_and_who_may_ask(api:
         for path, operations in document["paths"].items()
         for method, operation in operations.items()
     }
-    assert set(told) == set(RULES)
+    assert set(told) == {key for key, rule in RULES.items() if not rule.page and key not in OF_PAGES}
     for key, operation in told.items():
         assert ("requestBody" in operation) == (key in BODIES or key in BYTES), key
         assert ("security" in operation) == (RULES[key].role is not None), key
         assert "application/problem+json" in operation["responses"]["default"]["content"], key
         assert "422" not in operation["responses"], key
-    bodies = {key for key in RULES if key[0] in ("POST", "PUT", "PATCH")}
+    bodies = {key for key in told if key[0] in ("POST", "PUT", "PATCH")}
     assert bodies == set(BODIES) | BYTES | WITHOUT
 
 

@@ -12,6 +12,7 @@ import pytest
 from coadapt.cli.main import app
 from coadapt.core.errors import IdentityError
 from coadapt.core.identity import Role
+from coadapt.scheduler.access.identities import PAGE_KEY_S, SESSION_DAYS
 from typer.main import get_command
 
 from tests.support.api import Api
@@ -74,3 +75,40 @@ def test_a_user_has_a_bounded_number_of_tokens_of_which_old_ones_give_way(
     newest = [identities.issue("bob")["id"] for _ in range(2)]
     assert {row["id"] for row in identities.tokens("bob")} == {first, *newest}
     assert len(identities.tokens("ann")) == 1
+
+
+def test_a_one_time_key_signs_a_browser_in_once_and_is_no_token(api: Api) -> None:
+    identities = api.service.parts.identities
+    key = identities.issue_page_key("ann")["token"]
+    assert "coadapt open" in str(identities.authenticate(key))
+    session = identities.begin_session(key)
+    assert (session["user"], session["role"]) == ("ann", "user")
+    known = identities.authenticate(session["token"])
+    assert isinstance(known, dict)
+    assert known["user"] == "ann"
+    with pytest.raises(IdentityError, match=r"^this key was used; `coadapt open` makes a new one$"):
+        identities.begin_session(key)
+
+
+def test_a_key_expires_after_minutes_and_a_session_after_days(api: Api) -> None:
+    identities, clock = api.service.parts.identities, api.world.clock
+    key = identities.issue_page_key("ann")["token"]
+    session = identities.begin_session(api.tokens["ann"])["token"]
+    clock.forward(PAGE_KEY_S + 1)
+    with pytest.raises(IdentityError, match="has expired"):
+        identities.begin_session(key)
+    assert isinstance(identities.authenticate(session), dict)
+    clock.forward(SESSION_DAYS * 86_400)
+    assert "has expired" in str(identities.authenticate(session))
+
+
+@pytest.mark.parametrize("told", ["", "coadapt_x", "coadapt_0123456789ab_" + "A" * 43, "x" * 100_000])
+def test_no_browser_signs_in_with_what_is_no_token(api: Api, told: str) -> None:
+    with pytest.raises(IdentityError, match=r"malformed|unknown"):
+        api.service.parts.identities.begin_session(told)
+
+
+@pytest.mark.parametrize("label", ["one-time key", "browser"])
+def test_no_token_is_called_like_those_of_the_page(api: Api, label: str) -> None:
+    with pytest.raises(IdentityError, match="choose another one"):
+        api.service.parts.identities.issue("ann", label)

@@ -1,0 +1,51 @@
+"""What all pages have in common: their form, their headers, and who looks at them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import Request
+from fastapi.responses import Response
+
+from ..dashboard.rendering import page
+from .context import who
+from .sessions import page_word, session_token
+
+HEADERS = {
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+        "form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+
+
+def html(text: str, status: int = 200) -> Response:
+    """Return a page."""
+    return Response(text, status, media_type="text/html", headers=HEADERS)
+
+
+def shown(request: Request, template: str, *, live: bool = True, **more: Any) -> Response:
+    """Return a page for who asks. `live`: it changes by itself. The rest is what its template shows."""
+    token, asker = session_token(request), who(request)
+    query = f"?{request.url.query}" if request.url.query else ""
+    return html(
+        page(
+            template,
+            me=asker,
+            signed_in=bool(token),
+            csrf=page_word(token) if token else "",
+            here=request.url.path,
+            live="yes" if live else "",
+            url=f"{request.url.path}{query}",
+            **more,
+        )
+    )
+
+
+def problem_page(status: int, title: str, detail: str) -> Response:
+    """Return a page that says what is wrong."""
+    text = page("problem", me=None, csrf="", here="", live="", url="", title=title, detail=f"{detail}.", back="/")
+    return html(text, status)

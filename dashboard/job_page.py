@@ -1,0 +1,63 @@
+"""A job as a page shows it: how far it is, when it ends, why it has what it has, and what may be done. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..core.schemas import ExplainView, JobDetails, JobEvent, JobRow
+from .words import per_cent
+
+ENDED = ("succeeded", "failed", "cancelled")
+
+
+@dataclass(frozen=True)
+class Action:
+    """A button. `ask`: what is asked before, as it says what will be lost; "": nothing is."""
+
+    verb: str
+    label: str
+    ask: str = ""
+
+
+def held(job: JobRow) -> str:
+    """Return what a job has, as "4 a100"; "" for nothing."""
+    return f"{job['gpus']} {job['gpu_type'] or 'GPUs'}" if job["gpus"] else ""
+
+
+def answer(job: JobDetails) -> str:
+    """Return the sentence that the page opens with."""
+    if job["status"] in ENDED:
+        why = f": {job['reason']}" if job["reason"] and job["status"] != "succeeded" else ""
+        return f"It has {job['status']}{why}." if job["status"] != "cancelled" else f"It was {job['reason']}."
+    done = f"{per_cent(job['fraction'])} done"
+    if job["gpus"]:
+        return f"It is {job['status']} on {held(job)}, {done}."
+    return f"It is {job['status']}{': ' + job['reason'] if job['reason'] else ''}."
+
+
+def why(explained: ExplainView) -> tuple[str, ...]:
+    """Return sentences on why it has what it has."""
+    return tuple(explained["lines"])
+
+
+def actions(job: JobDetails, *, may_change: bool) -> tuple[Action, ...]:
+    """Return what may be done to a job by who looks at it."""
+    if not may_change:
+        return ()
+    if job["status"] in ENDED:
+        return (Action("requeue", "Run again"),)
+    found = []
+    if job["status"] == "quarantined":
+        found.append(Action("requeue", "Let it take part again"))
+    if job["status"] == "paused":
+        found.append(Action("resume", "Resume"))
+    elif job["status"] != "leaving":
+        found.append(Action("pause", "Pause"))
+    lost = "It saves a checkpoint first, and its GPUs go to other jobs." if job["gpus"] else "It has not begun."
+    return (*found, Action("cancel", "Cancel", f"Cancel {job['name']}? {lost}"))
+
+
+def newest_first(events: Sequence[JobEvent]) -> tuple[JobEvent, ...]:
+    """Return the events of a job as its page lists them."""
+    return tuple(reversed(events))

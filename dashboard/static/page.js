@@ -1,0 +1,152 @@
+// What all pages share: they change by themselves, ask before they destroy, and say what was refused.
+"use strict";
+(() => {
+  const csrf = document.querySelector('meta[name="csrf"]')?.content ?? "";
+  const told = document.getElementById("told");
+  const cut = document.getElementById("cut");
+
+  if (window.Idiomorph) {
+    Idiomorph.defaults.ignoreActiveValue = true;
+    // What a script draws is not the server's to change.
+    Idiomorph.defaults.callbacks.beforeNodeMorphed = (old) => !old.hasAttribute?.("data-ignore");
+  }
+
+  // --- times, in the reader's time zone ------------------------------------------------------------------
+
+  const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
+  const dated = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
+
+  function localTimes(root) {
+    const today = new Date().toDateString();
+    for (const time of root.querySelectorAll("time[datetime]")) {
+      const at = new Date(time.dateTime);
+      time.textContent = (at.toDateString() === today ? clock : dated).format(at);
+      time.title = at.toLocaleString();
+    }
+  }
+
+  // --- a job's squares, on all nodes ---------------------------------------------------------------------
+
+  function light(job) {
+    for (const one of document.querySelectorAll("[data-job]")) one.classList.toggle("lit", one.dataset.job === job);
+  }
+  const lit = (event) => light(event.target.closest?.("[data-job]")?.dataset.job ?? null);
+  document.addEventListener("pointerover", lit);
+  document.addEventListener("focusin", lit);
+
+  // --- what changes something ----------------------------------------------------------------------------
+
+  function say(text) {
+    told.replaceChildren(text);
+    told.hidden = !text;
+  }
+
+  function expired() {
+    const link = document.createElement("a");
+    link.href = "/sign-in";
+    link.target = "_blank";
+    link.textContent = "Sign in";
+    told.replaceChildren("Your sign-in has expired. ", link, " in another tab, then go on here.");
+    told.hidden = false;
+  }
+
+  function agreed(question) {
+    const dialog = document.getElementById("ask");
+    document.getElementById("ask-text").textContent = question;
+    dialog.returnValue = "no";
+    dialog.showModal();
+    return new Promise((done) => dialog.addEventListener("close", () => done(dialog.returnValue === "yes"), { once: true }));
+  }
+
+  const key = () => [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+
+  async function post(button) {
+    if (button.dataset.ask && !(await agreed(button.dataset.ask))) return;
+    button.disabled = true;
+    say("");
+    try {
+      const headers = { "X-Coadapt-Page": csrf, "Idempotency-Key": key() };
+      if (button.dataset.body) headers["Content-Type"] = "application/json";
+      const answer = await fetch(button.dataset.post, { method: "POST", headers, body: button.dataset.body });
+      if (answer.status === 401) return expired();
+      if (!answer.ok) return say((await answer.json()).detail);
+      if (button.dataset.then) location.assign(button.dataset.then);
+      else htmx.trigger(document.body, "changed");
+    } catch {
+      say("The scheduler does not answer. Nothing may have changed; try again.");
+    } finally {
+      button.disabled = false;
+    }
+  }
+
+  document.addEventListener("click", (event) => {
+    const button = event.target.closest?.("[data-post]");
+    if (button) post(button);
+  });
+
+  // --- changes, as they happen ---------------------------------------------------------------------------
+
+  let wait = 0;
+  function changed() {
+    clearTimeout(wait);
+    wait = setTimeout(() => htmx.trigger(document.body, "changed"), 250);
+  }
+
+  const between = window.BroadcastChannel ? new BroadcastChannel("coadapt") : null;
+  if (between) between.onmessage = (message) => hear(message.data);
+
+  function hear(what) {
+    cut.hidden = what !== "cut";
+    if (what === "changed") changed();
+  }
+
+  function tell(what) {
+    hear(what);
+    between?.postMessage(what);
+  }
+
+  const pause = (ms) => new Promise((done) => setTimeout(done, ms));
+
+  async function follow() {
+    let after = "";
+    for (;;) {
+      try {
+        const answer = await fetch("/v1/events" + (after && `?after=${after}`), { headers: { Accept: "text/event-stream" } });
+        if (answer.status === 401) return expired();
+        if (!answer.ok) throw new Error(answer.statusText);
+        tell("changed");
+        const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+        for (let rest = ""; ; ) {
+          const { value, done } = await reader.read();
+          if (done) break;
+          const lines = (rest + value).split("\n");
+          rest = lines.pop();
+          for (const line of lines) if (line.startsWith("id: ")) after = line.slice(4);
+          if (lines.some((line) => line.startsWith("data: "))) tell("changed");
+        }
+      } catch {
+        tell("cut");
+      }
+      await pause(2000);
+    }
+  }
+
+  if (document.querySelector("[data-live]")) {
+    // Browsers open few connections to a host, so that all tabs share one stream.
+    if (navigator.locks) navigator.locks.request("coadapt-events", follow);
+    else follow();
+  }
+
+  // --- pages that come anew ------------------------------------------------------------------------------
+
+  document.addEventListener("htmx:responseError", (event) => {
+    if (event.detail.xhr.status === 401) expired();
+  });
+  document.addEventListener("htmx:sendError", () => hear("cut"));
+  document.addEventListener("htmx:afterSwap", () => {
+    hear("");
+    localTimes(document);
+  });
+  localTimes(document);
+  document.querySelector("form[data-at-once]")?.requestSubmit();
+})();
