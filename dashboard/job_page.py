@@ -13,11 +13,16 @@ ENDED = ("succeeded", "failed", "cancelled")
 
 @dataclass(frozen=True)
 class Action:
-    """A button. `ask`: what is asked before, as it says what will be lost; "": nothing is."""
+    """A button.
+
+    ask: what is asked before, as it says what will be lost; "": nothing is.
+    body: the JSON that goes with it; "": none does.
+    """
 
     verb: str
     label: str
     ask: str = ""
+    body: str = ""
 
 
 def held(job: JobRow) -> str:
@@ -51,11 +56,13 @@ def actions(job: JobDetails, *, may_change: bool) -> tuple[Action, ...]:
     if job["status"] == "quarantined":
         found.append(Action("requeue", "Let it take part again"))
     if job["status"] == "paused":
-        found.append(Action("resume", "Resume"))
+        found.append(Action("resume", "Resume", body="{}"))
     elif job["status"] != "leaving":
         found.append(Action("pause", "Pause"))
-    lost = "It saves a checkpoint first, and its GPUs go to other jobs." if job["gpus"] else "It has not begun."
-    return (*found, Action("cancel", "Cancel", f"Cancel {job['name']}? {lost}"))
+    lost = "Its checkpoints stay." if job["steps"] else "It has not begun."
+    if job["gpus"]:
+        lost = "It saves a checkpoint first, and its GPUs go to other jobs."
+    return (*found, Action("cancel", "Cancel job", f"Cancel {job['name']}? {lost}"))
 
 
 def newest_first(events: Sequence[JobEvent]) -> tuple[JobEvent, ...]:

@@ -41,6 +41,8 @@
     told.hidden = !text;
   }
 
+  const sentence = (text) => text.charAt(0).toUpperCase() + text.slice(1) + (/[.!?]$/.test(text) ? "" : ".");
+
   function expired() {
     const link = document.createElement("a");
     link.href = "/sign-in";
@@ -50,8 +52,9 @@
     told.hidden = false;
   }
 
-  function agreed(question) {
+  function agreed(question, yes) {
     const dialog = document.getElementById("ask");
+    document.getElementById("ask-yes").textContent = yes;
     document.getElementById("ask-text").textContent = question;
     dialog.returnValue = "no";
     dialog.showModal();
@@ -61,7 +64,7 @@
   const key = () => [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
 
   async function post(button) {
-    if (button.dataset.ask && !(await agreed(button.dataset.ask))) return;
+    if (button.dataset.ask && !(await agreed(button.dataset.ask, button.textContent.trim()))) return;
     button.disabled = true;
     say("");
     try {
@@ -69,7 +72,7 @@
       if (button.dataset.body) headers["Content-Type"] = "application/json";
       const answer = await fetch(button.dataset.post, { method: "POST", headers, body: button.dataset.body });
       if (answer.status === 401) return expired();
-      if (!answer.ok) return say((await answer.json()).detail);
+      if (!answer.ok) return say(sentence((await answer.json()).detail));
       if (button.dataset.then) location.assign(button.dataset.then);
       else htmx.trigger(document.body, "changed");
     } catch {

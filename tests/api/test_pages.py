@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from html import unescape
 from pathlib import Path
 
 import pytest
@@ -115,3 +116,30 @@ def test_files_of_a_page_are_kept_for_good_and_others_are_not_there(api: Api) ->
         "/static/%2e%2e/rendering.py",
     ):
         assert api.ask("GET", path, None).status_code == 404
+
+
+def test_each_button_of_a_job_does_what_it_says(api: Api) -> None:
+    """A page sends what stands in its buttons, and nothing else."""
+    job_id = busy(api)
+    for label, status in (("Pause", "leaving"), ("Cancel job", "cancelled")):
+        page = api.ask("GET", f"/jobs/{job_id}", "ops").text
+        (button,) = [one for one in re.findall(r"<button[^>]*>[^<]*</button>", page) if f">{label}<" in one]
+        pressed(api, button)
+        assert api.ask("GET", f"/v1/jobs/{job_id}").json()["status"] == status
+
+
+def test_a_paused_job_is_resumed_by_its_button(api: Api) -> None:
+    job_id = api.job("ann")
+    assert api.ask("POST", f"/v1/jobs/{job_id}/pause", headers={"Idempotency-Key": "p"}).status_code == 200
+    page = api.ask("GET", f"/jobs/{job_id}").text
+    (button,) = [one for one in re.findall(r"<button[^>]*>[^<]*</button>", page) if ">Resume<" in one]
+    pressed(api, button)
+    assert api.ask("GET", f"/v1/jobs/{job_id}").json()["status"] == "waiting"
+
+
+def pressed(api: Api, button: str) -> None:
+    """Send what the page's script sends for a button."""
+    told = {name: unescape(value) for name, value in re.findall(r'data-(\w+)="([^"]*)"', button)}
+    headers = {"Idempotency-Key": told["post"]} | ({"Content-Type": "application/json"} if "body" in told else {})
+    answer = api.ask("POST", told["post"], headers=headers, content=told.get("body", "").encode())
+    assert answer.status_code == 200, answer.text
