@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 from urllib.parse import quote
 
 import typer
 
-from ..client.client import Client
 from .plain import say
+
+if TYPE_CHECKING:
+    from ..client.client import Client
 
 
 def link(client: Client) -> str:
