@@ -32,7 +32,6 @@ from coadapt.executor.protocol.wire import EVENTS, MessageError, decoded, encode
 from coadapt.executor.sandbox.line import problem
 from coadapt.executor.sandbox.ownership import closed_to
 
-from .attack import api
 from .harness import PeakMemory, finish, table
 
 ATTACK = Path(__file__).with_name("attack") / "attack.py"
@@ -198,6 +197,8 @@ def main() -> None:
         return
     crashes, _ = fuzzed(arguments.messages, arguments.job_files)
     memory = PeakMemory()
+    from .attack import api  # it loads Ray, which reads its token once
+
     crashes += api.broken_bodies(arguments.bodies, damaged) + api.broken_packages(arguments.packages, damaged)
     peak_mib = memory.gib() * 1024
     faults, told = api.known_faults()
