@@ -73,7 +73,9 @@ class Sandbox:
         """Return the command line of a process, behind bubblewrap in a namespace; `environment`: the process's."""
         if self.line.isolation is not Isolation.NAMESPACE:
             return list(command)
-        libraries = [path for path in environment.get("PYTHONPATH", "").split(os.pathsep) if os.path.isdir(path)]
+        # A relative path is one of the job's own folder, and bubblewrap would put it over the root.
+        told = [path for path in environment.get("PYTHONPATH", "").split(os.pathsep) if os.path.isabs(path)]
+        libraries = [path for path in told if os.path.isdir(path)]
         code = [os.path.realpath(path) for path in (sys.prefix, sys.base_prefix, str(_CODE), *libraries)]
         return bubblewrap.arguments(
             command,

@@ -165,3 +165,12 @@ def test_a_template_forks_no_process_whose_job_says_how_libraries_are_loaded() -
 def test_a_machine_on_which_users_can_be_set_apart_has_no_problem() -> None:
     assert problem(Isolation.NONE) == ""
     assert problem(Isolation.USER) == ""
+
+
+def test_a_relative_path_of_a_job_is_bound_to_no_place_of_the_machine() -> None:
+    """Bubblewrap takes it from the root, so that `.` would put a folder over the whole machine."""
+    line = Sandbox(Line.of("j-7", Isolation.NAMESPACE), home="/tmp")
+    told = line.command(["python"], "/tmp", {"PYTHONPATH": f".:tests::{os.path.dirname(os.__file__)}"})
+    places = [told[at + 1] for at, word in enumerate(told) if word in ("--bind", "--ro-bind", "--tmpfs")]
+    assert os.path.dirname(os.__file__) in places or sys.base_prefix in places
+    assert all(os.path.isabs(path) for path in places)
