@@ -60,6 +60,7 @@ RULES: Mapping[tuple[str, str], Rule] = {
     ("GET", "/"): _PAGE,
     ("GET", "/jobs"): _PAGE,
     ("GET", "/jobs/{job_id}"): _JOB_PAGE,
+    ("GET", "/timeline"): _PAGE,
     ("GET", "/rounds"): _PAGE,
     ("GET", "/nodes"): _PAGE,
     ("GET", "/v1/health"): _READ,

@@ -134,6 +134,12 @@ def _numbers(details: dict[str, Any]) -> list[tuple[str, str]]:
     ]
 
 
+@router.get("/timeline")
+async def timeline(request: Request) -> Response:
+    """Show all jobs over time."""
+    return shown(request, "timeline", colours=colours_of(await _types(request)))
+
+
 @router.get("/rounds")
 async def rounds(request: Request, cursor: Annotated[str | None, Query(max_length=500)] = None) -> Response:
     """Show what the last rounds decided."""

@@ -36,6 +36,7 @@ ROUTES: list[tuple[str, str, dict[str, Any], set[str]]] = [
     ("GET", "/", {}, KNOWN),
     ("GET", "/jobs", {}, KNOWN),
     ("GET", "/jobs/{job_id}", {}, SEE_ALL),
+    ("GET", "/timeline", {}, KNOWN),
     ("GET", "/rounds", {}, KNOWN),
     ("GET", "/nodes", {}, KNOWN),
     ("GET", "/v1/health", {}, KNOWN),
