@@ -89,11 +89,18 @@
 
   // --- changes, as they happen ---------------------------------------------------------------------------
 
-  let wait = 0;
+  // A busy cluster tells of many events a second: the page asks for itself at most once in EVERY_MS.
+  const EVERY_MS = 1000;
+  let wait = 0, asked = 0;
   function changed() {
-    clearTimeout(wait);
-    wait = setTimeout(() => htmx.trigger(document.body, "changed"), 250);
+    if (wait || document.hidden) return;
+    wait = setTimeout(() => {
+      wait = 0;
+      asked = Date.now();
+      htmx.trigger(document.body, "changed");
+    }, Math.max(150, asked + EVERY_MS - Date.now()));
   }
+  document.addEventListener("visibilitychange", changed);
 
   const between = window.BroadcastChannel ? new BroadcastChannel("coadapt") : null;
   if (between) between.onmessage = (message) => hear(message.data);
