@@ -115,7 +115,7 @@
   addEventListener("resize", () => {
     for (const chart of drawn.values()) chart.setSize({ width: charts.clientWidth, height: HEIGHT });
   });
-  document.body.addEventListener("changed", () => { curves(); output(); });
+  addEventListener("load", () => document.body.addEventListener("changed", seldom(curves, 5000)));
   setInterval(output, 3000);
   curves();
   output();

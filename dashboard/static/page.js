@@ -25,6 +25,18 @@
     }
   }
 
+  // What is large is fetched now and then only, however much happens. Other scripts of the page use this, too.
+  window.seldom = (work, everyMs) => {
+    let last = -Infinity, later = 0;
+    return () => {
+      clearTimeout(later);
+      later = setTimeout(() => {
+        last = Date.now();
+        work();
+      }, Math.max(last + everyMs - Date.now(), 0));
+    };
+  };
+
   // --- a job's squares, on all nodes ---------------------------------------------------------------------
 
   function light(job) {

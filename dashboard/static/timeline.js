@@ -167,6 +167,6 @@
   });
   addEventListener("resize", draw);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
-  document.body.addEventListener("changed", load);
+  addEventListener("load", () => document.body.addEventListener("changed", seldom(load, 10_000)));
   load();
 })();
