@@ -16,7 +16,7 @@ from coadapt.scheduler.store.doctor import examine
 from coadapt.scheduler.store.failures import StoreFailure
 from coadapt.scheduler.store.store import Store
 
-from tests.api.test_access import PLACES, ROUTES
+from tests.api.test_access import ROUTES, filled
 from tests.support.api import JOB, SPEC, Api
 from tests.support.stores import raw
 
@@ -71,11 +71,11 @@ def test_each_change_and_each_refused_try_of_it_has_one_row(
     job_id = api.job("ann")
     for asker in (None, "vic", "ops"):
         known = len(rows(api))
-        answer = api.ask(method, path.format(job_id=job_id, **PLACES), asker, **more)
+        answer = api.ask(method, filled(path, job_id), asker, **more)
         found = rows(api)[known:]
         only_says = more.get("json") == {"dry_run": True} and asker == "ops"
         assert len(found) == (0 if only_says else 1), answer.text
-        if asker != "ops":
+        if answer.status_code >= 400 and asker != "ops":
             assert found[0]["outcome"].startswith(str(answer.status_code))
             assert found[0]["user"] == (asker or "")
 

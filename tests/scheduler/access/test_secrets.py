@@ -20,7 +20,6 @@ from coadapt.scheduler.executors.actors import Executors
 from coadapt.scheduler.store import secrets as table
 from pydantic import ValidationError
 
-from tests.api.test_access import PLACES
 from tests.support.api import JOB, SPEC, Api
 from tests.support.stores import raw
 
@@ -74,7 +73,7 @@ def test_the_value_stands_in_no_answer_no_file_and_no_backup(api: Api, tmp_path:
     kept(api, VALUE + "2")
     for method, path in RULES:
         if method == "GET" and path != "/v1/events":
-            answer = api.ask(method, path.format(job_id=job_id, **PLACES))
+            answer = api.ask(method, filled(path, job_id))
             assert VALUE not in answer.text, path
             assert "typed-" not in answer.text, path  # by its name it is a secret, too
     assert VALUE not in api.ask("GET", "/v1/events", params={"follow": "false"}).text
