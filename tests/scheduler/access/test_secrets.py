@@ -20,6 +20,7 @@ from coadapt.scheduler.executors.actors import Executors
 from coadapt.scheduler.store import secrets as table
 from pydantic import ValidationError
 
+from tests.api.test_access import filled
 from tests.support.api import JOB, SPEC, Api
 from tests.support.stores import raw
 
