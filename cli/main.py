@@ -257,7 +257,10 @@ def up(
         raise typer.BadParameter(by_option(str(error))) from None
     client = local_cluster.up(emulate=emulate, address=address, settings=settings, tell=_tell, rounds=False)
     _print(show.cluster_table(client.cluster()), False)
-    say(f"page: {open_verb.link(client)}\n(signs you in once; `coadapt open` opens it again)")
+    if emulate is not None or sys.stdout.isatty():
+        say(f"page: {open_verb.link(client)}\n(signs you in once; `coadapt open` opens it again)")
+    else:  # the log of a unit is no place for a key
+        say(f"page: {client.url}; `coadapt open` opens it signed in")
 
 
 def _power(path: Path, emulated: bool) -> Any:
