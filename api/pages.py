@@ -27,8 +27,8 @@ def html(text: str, status: int = 200) -> Response:
     return Response(text, status, media_type="text/html", headers=HEADERS)
 
 
-def shown(request: Request, template: str, *, live: bool = True, **more: Any) -> Response:
-    """Return a page for who asks. `live`: it changes by itself. The rest is what its template shows."""
+def shown(request: Request, template: str, **more: Any) -> Response:
+    """Return a page for who asks, which changes by itself. `more`: what its template shows."""
     token, asker = session_token(request), who(request)
     query = f"?{request.url.query}" if request.url.query else ""
     return html(
@@ -38,7 +38,7 @@ def shown(request: Request, template: str, *, live: bool = True, **more: Any) ->
             signed_in=bool(token),
             csrf=page_word(token) if token else "",
             here=request.url.path,
-            live="yes" if live else "",
+            live=True,
             url=f"{request.url.path}{query}",
             **more,
         )
@@ -47,5 +47,4 @@ def shown(request: Request, template: str, *, live: bool = True, **more: Any) ->
 
 def problem_page(status: int, title: str, detail: str) -> Response:
     """Return a page that says what is wrong."""
-    text = page("problem", me=None, csrf="", here="", live="", url="", title=title, detail=f"{detail}.", back="/")
-    return html(text, status)
+    return html(page("problem", title=title, detail=f"{detail}.", back="/"), status)

@@ -71,7 +71,7 @@ async def new_key(request: Request) -> Response:
 
 
 def _form(*, key: str = "", told: str = "", after: str = "/") -> str:
-    return page("sign_in", me=None, csrf="", here="", live="", url="", key=key, told=told, next=after)
+    return page("sign_in", key=key, told=told, next=after)
 
 
 def _own_path(told: str) -> str:

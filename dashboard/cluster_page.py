@@ -56,7 +56,6 @@ class TypeLine:
     held: int
     gpus: int
     price: float | None
-    price_part: float  # of the highest price, 0..1
 
 
 @dataclass(frozen=True)
@@ -133,14 +132,11 @@ def _alerts(health: HealthView) -> Iterable[str]:
 
 def _types(nodes: Sequence[NodeRow], prices: Mapping[str, Any]) -> tuple[TypeLine, ...]:
     known = {name: float(price) for name, price in prices.items() if isinstance(price, int | float)}
-    most = max(known.values(), default=0.0)
     lines = []
     for gpu_type in sorted({node["gpu_type"] for node in nodes}):
         of_type = [node for node in nodes if node["gpu_type"] == gpu_type]
         gpus, free = sum(n["gpus"] for n in of_type), sum(n["free_gpus"] for n in of_type)
-        price = known.get(gpu_type)
-        part = price / most if price is not None and most > 0 else 0.0
-        lines.append(TypeLine(gpu_type, gpus - free, gpus, price, part))
+        lines.append(TypeLine(gpu_type, gpus - free, gpus, known.get(gpu_type)))
     return tuple(lines)
 
 

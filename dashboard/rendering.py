@@ -44,9 +44,13 @@ def code(text: str) -> Markup:
     )
 
 
+# What `base.html` shows to somebody who is not signed in.
+NOBODY: Mapping[str, Any] = {"me": None, "signed_in": False, "csrf": "", "here": "", "url": "", "live": False}
+
+
 def page(template: str, **shown: Any) -> str:
-    """Return the HTML of a template in `templates/`, without its ending."""
-    return _environment().get_template(f"{template}.html").render(shown)
+    """Return the HTML of a template in `templates/`, without its ending. What is not given is as for nobody."""
+    return _environment().get_template(f"{template}.html").render({**NOBODY, **shown})
 
 
 @cache

@@ -12,14 +12,6 @@ def count(number: int, one: str, many: str | None = None) -> str:
     return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
-def ago(moment_s: float | None, now_s: float) -> str:
-    """Return how long a moment has passed, or when it comes; "" where it is not known."""
-    if moment_s is None:
-        return ""
-    apart_s = now_s - moment_s
-    return f"{span(apart_s)} ago" if apart_s >= 0 else f"in {span(-apart_s)}"
-
-
 def iso(moment_s: float) -> str:
     """Return a moment as browsers read it."""
     return datetime.fromtimestamp(moment_s, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

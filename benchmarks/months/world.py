@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 
 import psutil
@@ -21,7 +22,7 @@ Way = Callable[[], bool]
 Processes = Callable[[], Sequence[psutil.Process]]
 
 
-class World:
+class World(ABC):
     """A cluster, the jobs that were submitted to it, and ways to hurt it.
 
     Args:
@@ -38,17 +39,17 @@ class World:
 
     # --- what a world has of its own ------------------------------------------------------------------------
 
+    @abstractmethod
     def up(self) -> None:
         """Start the cluster with its service."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _submit_one(self) -> str:
         """Submit a job, and return its id."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _ways(self) -> Mapping[str, Way]:
         """Return its faults by their kinds. Each returns whether there was something to hurt."""
-        raise NotImplementedError
 
     def close(self) -> None:
         """End the cluster."""

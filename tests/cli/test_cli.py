@@ -713,7 +713,7 @@ def test_a_job_that_is_removed_while_it_is_waited_for_is_no_success(capsys, monk
 
     monkeypatch.setattr(follow.time, "sleep", lambda _: None)
     with pytest.raises(UnknownJobError, match=r"^'?no job a-1; it was removed, and nothing tells how it ended"):
-        follow.wait(Client(), ["a-1", "b-2"], quiet=True, every_s=0.0)  # type: ignore[arg-type]
+        follow.wait(Client(), ["a-1", "b-2"], quiet=True, every_s=0.0)
 
 
 def test_a_table_says_under_it_why_jobs_wait(capsys) -> None:

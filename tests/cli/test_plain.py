@@ -143,10 +143,10 @@ def test_a_command_shows_it_as_it_is_with_marks(command: list[str], capsys: pyte
 def test_a_terminal_gets_no_escape_but_our_own() -> None:
     client, screen = Others(), io.StringIO()
     console = show.PlainConsole(file=screen, force_terminal=True, width=300, color_system=None)
-    told: list[Any] = [show.jobs_table(client.list()), show.details(client.describe("a-1"))]  # type: ignore[arg-type]
-    told += [show.cluster_table(client.cluster()), audit.table(client.audit())]  # type: ignore[arg-type]
-    told += [secret.table(client.secrets()), settings.table(client.settings_rows())]  # type: ignore[arg-type]
-    told += [metrics.table(client.metrics("a-1")), node_orders.table(client.windows())]  # type: ignore[arg-type]
+    told: list[Any] = [show.jobs_table(client.list()), show.details(client.describe("a-1"))]
+    told += [show.cluster_table(client.cluster()), audit.table(client.audit())]
+    told += [secret.table(client.secrets()), settings.table(client.settings_rows())]
+    told += [metrics.table(client.metrics("a-1")), node_orders.table(client.windows())]
     for one in (*told, OTHERS, show.Text(OTHERS)):
         console.print(one)
     assert screen.getvalue().count(MARKUP) >= len(told)
@@ -170,7 +170,7 @@ def test_a_live_table_still_moves_the_cursor() -> None:
 
 def test_a_round_keeps_each_error_on_its_line() -> None:
     (found,) = Others().rounds()
-    assert [line for line in rounds.lines(found) if "error" in line] == [f"  error: {SHOWN}{MARK}forged"]  # type: ignore[arg-type]
+    assert [line for line in rounds.lines(found) if "error" in line] == [f"  error: {SHOWN}{MARK}forged"]
 
 
 def test_lines_stay_lines_and_words_stay_words() -> None:

@@ -59,7 +59,7 @@ def test_top_prints_one_screen_where_it_is_piped(monkeypatch: pytest.MonkeyPatch
 
 def test_top_fits_its_screen() -> None:
     jobs = [row(id=f"job-{n}", reason="x" * 300) for n in range(100)]
-    lines = screen(VIEW, jobs, (), 0.0, 80, 24)  # type: ignore[arg-type]
+    lines = screen(VIEW, jobs, (), 0.0, 80, 24)
     assert len(lines) < 24
     assert max(map(len, lines)) <= 80
     assert lines[-1] == "… and 83 more jobs"

@@ -187,7 +187,7 @@ def tell(folder: str) -> dict[str, Any]:
         told["long ends"] = client.wait([long], timeout_s=120)[long] is Phase.CANCELLED
         deadline = time.monotonic() + 120
         while client.cluster()["nodes"][0]["free_gpus"] < 2 and time.monotonic() < deadline:
-            time.sleep(0.1)
+            time.sleep(0.1)  # no event tells when GPUs and folders are free; up to the deadlines
         deadline = time.monotonic() + 60
         # A folder that is removed is renamed first.
         while len(list(long_folder.parent.iterdir())) > 1 and time.monotonic() < deadline:

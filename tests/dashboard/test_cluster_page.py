@@ -52,8 +52,8 @@ def test_one_sentence_says_what_the_cluster_does(tmp_path: Path, statuses: dict[
 
 def test_a_cluster_without_nodes_says_so(tmp_path: Path) -> None:
     empty = {**view_of(tmp_path), "nodes": []}
-    assert cluster_page(empty, WELL, {}, [], {}).answer == "No node is here yet."  # type: ignore[arg-type]
-    told = cluster_page(empty, WELL, {"waiting": 2}, [], {}).answer  # type: ignore[arg-type]
+    assert cluster_page(empty, WELL, {}, [], {}).answer == "No node is here yet."
+    told = cluster_page(empty, WELL, {"waiting": 2}, [], {}).answer
     assert told == "No node is here yet. 2 jobs wait."
 
 
@@ -85,7 +85,7 @@ def test_what_needs_a_person_is_an_alert_and_nothing_else_is(tmp_path: Path) -> 
         trouble="",
         notes=["degraded since noon"],
     )
-    page = cluster_page(view, hurt, {}, [], {})  # type: ignore[arg-type]
+    page = cluster_page(view, hurt, {}, [], {})
     assert page.alerts == ("Nothing can be stored: disk is full. Jobs train on; changes are refused.",)
     assert page.notes == ("a node drains",)
-    assert cluster_page(view, WELL, {}, [], {}).alerts == ()  # type: ignore[arg-type]
+    assert cluster_page(view, WELL, {}, [], {}).alerts == ()

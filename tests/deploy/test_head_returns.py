@@ -32,7 +32,7 @@ def until(so: Callable[[], object], what: str, limit_s: float = 60.0) -> None:
     deadline_s = time.monotonic() + limit_s
     while not so():
         assert time.monotonic() < deadline_s, f"{what} after {limit_s:.0f} s"
-        time.sleep(0.1)
+        time.sleep(0.1)  # processes of Ray tell nobody; up to the limit
 
 
 def free_port() -> int:

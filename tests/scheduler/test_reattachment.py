@@ -100,7 +100,7 @@ def test_gpus_that_were_given_and_taken_back_unheard_are_released_and_nothing_st
 class Reconciled(Workers):
     """The executor of one job, with simulated workers, which takes commands as the service sends them."""
 
-    def assign(self, job: JobRecord, slots: Sequence[Slot], sequence: int) -> None:  # type: ignore[override]
+    def assign(self, job: JobRecord, slots: Sequence[Slot], sequence: int) -> None:
         self.deliver(slots, sequence)
 
 

@@ -236,8 +236,8 @@ def test_a_secret_is_no_way_around_what_env_may_not_set(variable: str) -> None:
 
 def test_secrets_go_with_calls_and_an_executor_refuses_to_start_without_them() -> None:
     executors = Executors.__new__(Executors)
-    executors._secrets = lambda job: None if job is None else {"values": {"A": "x"}, "problem": ""}  # type: ignore[assignment]
-    assert executors._given(None, ()) == (), "an executor of an earlier version takes no more arguments"  # type: ignore[arg-type]
+    executors._secrets = lambda job: None if job is None else {"values": {"A": "x"}, "problem": ""}
+    assert executors._given(None, ()) == (), "an executor of an earlier version takes no more arguments"
     held = GivenSecrets()
     held.take({"values": {"A": VALUE}, "problem": ""})
     held.take(None)

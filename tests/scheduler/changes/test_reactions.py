@@ -371,7 +371,7 @@ def test_on_its_only_gpu_type_the_same_error_twice_is_enough() -> None:
 def test_an_error_on_one_gpu_type_alone_is_the_types() -> None:
     both = profiling(ProfileRun("a100", ok=True), ProfileRun("t4"))
     second = fault(fault(both, "t4", A).job, "t4", A).job
-    assert (second.phase, second.profile("t4").ok) == (Phase.PROFILING, False)  # type: ignore[union-attr]
+    assert (second.phase, second.profile("t4").ok) == (Phase.PROFILING, False)
 
 
 def test_where_its_script_failed_a_job_is_measured_again_once_the_other_types_have_told() -> None:

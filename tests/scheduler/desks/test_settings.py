@@ -67,7 +67,7 @@ def test_a_plan_of_the_policy_before_is_not_explained_by_the_new_one(tmp_path: P
         service.change_settings({"policy": "fifo"}, "ann")
         return plan(round)
 
-    policy.plan = changed_meanwhile  # type: ignore[method-assign]
+    policy.plan = changed_meanwhile
     world.cycle.ask_round()
     world.clock.forward(10)
     world.cycle.step()

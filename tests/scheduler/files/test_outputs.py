@@ -204,13 +204,13 @@ def test_a_listing_says_how_much_there_is_and_is_json_when_asked(
 ) -> None:
     (folder / "out").symlink_to("/")
     (folder / "new\nline").touch()
-    shown_outputs.listing(Client(folder), "j-1", False)  # type: ignore[arg-type]
+    shown_outputs.listing(Client(folder), "j-1", False)
     said = capsys.readouterr()
     assert said.out.splitlines()[0].split("  ")[-1] == "a/b/best.pt"
     assert "new\\nline" in said.out
     assert "out left out of the outputs: links that lead out of the folder" in said.err
     assert "5 outputs, 1.0 KiB; coadapt outputs j-1 DEST fetches them" in said.err
-    shown_outputs.listing(Client(folder), "j-1", True)  # type: ignore[arg-type]
+    shown_outputs.listing(Client(folder), "j-1", True)
     document = json.loads(capsys.readouterr().out)
     assert document["id"] == "j-1"
     assert {"path": "empty", "kind": "folder", "bytes": 0, "modified_s": None, "target": None} in document[

@@ -33,7 +33,7 @@ def tell(known: KnownProfiles, before: Measurements | None, after: Measurements)
 
 
 def test_a_job_of_the_same_script_takes_over_step_times_and_no_noise(store: Store) -> None:
-    tell(KnownProfiles(store), None, replace(measured("t4"), **NOISY))  # type: ignore[arg-type]
+    tell(KnownProfiles(store), None, replace(measured("t4"), **NOISY))
     found = KnownProfiles(store).with_known(JOB).measurements
     assert found is not None
     assert set(found.profiles) == {"t4"}
@@ -47,7 +47,7 @@ def test_a_report_that_changes_the_noise_alone_writes_nothing(
     tell(known, None, first)
     written: list[str] = []
     monkeypatch.setattr(store, "remember", lambda entries, now, owner: written.extend(entries))
-    tell(known, first, replace(first, **NOISY))  # type: ignore[arg-type]
+    tell(known, first, replace(first, **NOISY))
     assert (written, known.version) == ([], 2)
     tell(known, first, first.with_rows("t4", [StepRow(1, 2, 8, 0, 0.2, 0.1, 5)]))
     assert (written, known.version) == (["net", "s"], 2)

@@ -141,7 +141,7 @@ def test_notes_of_rounds_tell_a_user_of_own_jobs_only(shared: tuple[Api, str, st
 
 def test_an_error_of_a_round_tells_a_user_nothing_of_others(shared: tuple[Api, str, str]) -> None:
     api, mine, theirs = shared
-    api.world.cycle._policy.fails = f"{theirs} of ann has no room"  # type: ignore[attr-defined]
+    api.world.cycle._policy.fails = f"{theirs} of ann has no room"
     api.world.cycle.ask_round()
     api.world.play("go")
     guard = api.world.cycle._guard

@@ -298,7 +298,7 @@ def plans(draw: st.DrawFn) -> list[dict[str, tuple[Slot, ...]]]:
 
 @settings(max_examples=150)
 @given(plans(), st.randoms(use_true_random=False))
-def test_every_sequence_of_plans_ends_where_it_shall_and_never_over_commits(plans, random) -> None:  # type: ignore[no-untyped-def]
+def test_every_sequence_of_plans_ends_where_it_shall_and_never_over_commits(plans, random) -> None:
     world = World()
     for plan in plans[:-1]:
         world.step(**plan)
