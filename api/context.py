@@ -21,7 +21,7 @@ from .feed import Feed
 from .metrics import ApiMetrics
 from .problems import TITLES, Problem
 from .scheduler import Scheduler
-from .sessions import session_token
+from .sessions import check_sender, session_token
 
 KNOWN_S = 5.0  # for so long a token that was good is not asked for again
 MOST_KNOWN = 10_000
@@ -45,6 +45,7 @@ class Context:
     async def identify(self, request: Request) -> Identity:
         """Return who asks: by a token, or by the word of a proxy that is trusted. Raises: Problem."""
         if (named := self._named_by_proxy(request)) is not None:
+            check_sender(request)
             found = await self.scheduler.call("known_user", named)
             if isinstance(found, str):
                 raise Problem(401, found)

@@ -39,11 +39,18 @@ def page_word(token: str) -> str:
 
 def check_same_site(request: Request) -> None:
     """Refuse a form that another site has sent. Raises: Problem."""
-    site = request.headers.get("sec-fetch-site", "same-origin")
+    check_sender(request)
     origin = request.headers.get("origin")
     here = f"{request.url.scheme}://{request.headers.get('host', '')}"
-    if site not in ("same-origin", "none") or origin not in (None, "null", here):
+    if origin not in (None, "null", here):
         raise Problem(403, "this form was sent by another site; open the page of this cluster and sign in there")
+
+
+def check_sender(request: Request) -> None:
+    """Refuse a change that a browser sends for another site, whoever vouches for its user. Raises: Problem."""
+    site = request.headers.get("sec-fetch-site", "none")
+    if request.method not in SAFE and site not in ("same-origin", "none"):
+        raise Problem(403, "this was sent by another site; open the page of this cluster and do it there")
 
 
 def keep(request: Request, answer: Response, token: str) -> None:

@@ -8,9 +8,11 @@ from typing import Any
 
 import httpx
 import pytest
+from coadapt.api.app import make_app
 from coadapt.api.sessions import PAGE_HEADER, page_word
+from coadapt.core.api_settings import ApiSettings
 
-from tests.support.api import Api
+from tests.support.api import Api, DirectScheduler
 
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 
@@ -144,3 +146,15 @@ def test_the_audit_log_tells_who_signed_in_and_who_could_not(api: Api) -> None:
         ("done", "ann"),
         ("refused: the token is unknown; `coadapt login URL` takes a new one", None),
     }
+
+
+@pytest.mark.parametrize(
+    ("site", "status"), [("cross-site", 403), ("same-site", 403), ("same-origin", 200), (None, 200)]
+)
+def test_no_other_site_changes_anything_for_whom_a_proxy_vouches(api: Api, site: str | None, status: int) -> None:
+    """Such a user has no cookie of ours: the proxy's own goes along with whatever the browser sends."""
+    job_id = api.job("ann")
+    api.app = make_app(DirectScheduler(api.service), ApiSettings(trusted_proxies=("127.0.0.1",)))
+    headers = {"X-Forwarded-User": "ann"} | ({} if site is None else {"Sec-Fetch-Site": site})
+    assert api.ask("POST", f"/v1/jobs/{job_id}/cancel", None, headers=headers).status_code == status
+    assert api.ask("GET", f"/jobs/{job_id}", None, headers=headers).status_code == 200, "a link may lead here"
