@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from pydantic import ValidationError
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
 
 from . import safe_yaml
 from .refused_values import why_refused
 from .teams import Limits, Team, Teams
 
-_KNOWN = {0: Teams, 2: Team, 3: Limits}  # the fields at each depth of `teams.NAME.limits.FIELD`
+_KNOWN: dict[int, type[BaseModel]] = {
+    0: Teams,
+    2: Team,
+    3: Limits,
+}  # the fields at each depth of `teams.NAME.limits.FIELD`
 
 
 class TeamsFileError(ValueError):
@@ -39,6 +46,6 @@ def _sentence(error: ValidationError) -> str:
     return f"{field}: {why_refused(first)}" if field and first["type"] != "value_error" else _own(field, first)
 
 
-def _own(field: str, first: dict[str, object]) -> str:  # our own rules name the field below theirs
+def _own(field: str, first: Mapping[str, Any]) -> str:  # our own rules name the field below theirs
     why = why_refused(first)
     return f"{field}.{why}" if field and ": " in why else f"{field}: {why}" if field else why
