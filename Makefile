@@ -7,7 +7,7 @@ export RAY_USAGE_STATS_ENABLED := 0
 # Bytecode is kept whatever the caller's shell says: tests start hundreds of processes that import the package.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test check setup bench performance clean
+.PHONY: demo test check setup docs performance clean
 
 demo: setup  ## six real jobs on an emulated cluster of three GPU types
 	$(BIN)/python -m examples.demo
@@ -24,6 +24,9 @@ check: setup  ## lint and types
 
 performance: setup  ## run every benchmark and rewrite docs/results/performance.md
 	$(BIN)/python -m benchmarks.performance
+
+docs: setup  ## build the site of docs/ in out/site; a link that leads nowhere is an error
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 
 setup: $(STAMP)
 
