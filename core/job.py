@@ -14,6 +14,8 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from .doors import Door, Processes, check, completed, door, processes_of
 from .phase import Phase
+from .spans import Span
+from .teams import Priority, TeamName
 from .training_config import Adaptivity, TrainingConfig
 from .wording import n_gpus
 
@@ -21,6 +23,9 @@ Positive = Annotated[int, Field(ge=1, le=1_000_000)]
 Text = Annotated[str, Field(pattern=r"^[^\x00]*$")]
 VariableName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,99}$")]
 SecretName = VariableName
+LabelName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_./-]{0,62}$")]
+LabelText = Annotated[str, Field(pattern=r"^[^\x00]*$", max_length=255)]
+MOST_LABELS = 64
 Sizes = Annotated[list[Positive], Field(min_length=1)]
 
 # Variables a job may not set: they say who a training process is.
@@ -173,6 +178,14 @@ class JobSpec(_Strict):
     """Batch limits, learning-rate rule, checkpoints and reports."""
     pool: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$")] | None = None
     """Pool of nodes the job runs in; by default the nodes that belong to no pool."""
+    team: TeamName | None = None
+    """Team whose share the job uses; by default the first that its user is in."""
+    priority: Priority | None = None
+    """What the job's progress is worth: low, normal, high or urgent; by default normal."""
+    labels: Annotated[dict[LabelName, LabelText], Field(max_length=MOST_LABELS)] = {}
+    """Words of the user's own, by which jobs are told apart."""
+    time_limit: Span | None = None
+    """How long the job may hold GPUs to train, in seconds or as in 24h; then it saves and ends."""
     preemptible: bool = True
     """false: once started, the job keeps its GPUs until it ends."""
     reservation: Reservation | None = None

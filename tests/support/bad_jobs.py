@@ -332,6 +332,28 @@ BAD_JOBS = [
         START + "emulation: {profile: cifar100}\n",
         "emulation.profile: cifar100 is not a measured model; did you mean cifar10?",
     ),
+    # teams, priorities and limits
+    BadJob(
+        "an unknown priority",
+        START + "priority: soon\n",
+        "priority: soon is not one of low, normal, high, urgent",
+    ),
+    BadJob(
+        "a team that is no name",
+        START + "team: the vision team\n",
+        'team: the vision team is not a name of 1 to 63 letters, digits, ".", "_" and "-" that starts with '
+        "a letter or digit",
+    ),
+    BadJob(
+        "a time limit in the past",
+        START + "time_limit: -1h\n",
+        "time_limit: -1h is in the past; a span above 0 is accepted, such as 24h",
+    ),
+    BadJob(
+        "a time limit that is no span",
+        START + "time_limit: until monday\n",
+        "time_limit: until monday is no span of time; it is seconds, or a number and s, m, h or d, as in 10m",
+    ),
 ]
 
 
