@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ipaddress import ip_address
 
 from ..core.api_settings import ApiSettings
-from ..core.identity import Identity, Role
+from ..core.identity import Identity, Reader, Role
 
 
 @dataclass(frozen=True)
@@ -17,6 +17,7 @@ class Rule:
 
     role: the least that is needed; None: nobody is asked.
     of_job: whether it is about one job, which has an owner.
+    by_team: whether who sees a job may do it, too, as all users of its team do.
     changes: whether it changes something. A viewer never does.
     verb: what the audit log calls the change; "": by its method and path.
     page: whether it answers a person's browser, also with what is wrong.
@@ -25,6 +26,7 @@ class Rule:
 
     role: Role | None
     of_job: bool = False
+    by_team: bool = False
     changes: bool = False
     verb: str = ""
     page: bool = False
@@ -78,7 +80,7 @@ RULES: Mapping[tuple[str, str], Rule] = {
     ("POST", "/v1/jobs/{job_id}/pause"): _change_job("job.pause"),
     ("POST", "/v1/jobs/{job_id}/resume"): _change_job("job.resume"),
     ("POST", "/v1/jobs/{job_id}/requeue"): _change_job("job.requeue"),
-    ("POST", "/v1/jobs/{job_id}/fork"): _change_job("job.fork"),
+    ("POST", "/v1/jobs/{job_id}/fork"): Rule(Role.USER, of_job=True, by_team=True, changes=True, verb="job.fork"),
     ("GET", "/v1/jobs/{job_id}/explain"): _READ_JOB,
     ("GET", "/v1/jobs/{job_id}/timeline"): _READ_JOB,
     ("GET", "/v1/jobs/{job_id}/events"): _READ_JOB,
@@ -104,6 +106,8 @@ RULES: Mapping[tuple[str, str], Rule] = {
     ("DELETE", "/v1/windows/{window}"): _operate("window.remove"),
     ("GET", "/v1/packages/{name}"): Rule(Role.USER),
     ("PUT", "/v1/packages/{name}"): _change("package.put"),
+    ("GET", "/v1/teams"): _READ,
+    ("PUT", "/v1/teams"): _operate("teams.apply"),
     ("GET", "/v1/audit"): Rule(Role.OPERATOR),
     ("GET", "/v1/secrets"): Rule(Role.USER),
     ("PUT", "/v1/secrets/{secret}"): _change("secret.set"),
@@ -122,9 +126,9 @@ def may(who: Identity, rule: Rule) -> bool:
     return rule.role is None or who.role.rank >= rule.role.rank
 
 
-def sees(who: Identity, owner: str) -> bool:
-    """Return whether a job of an owner is there for somebody. Viewers and operators see all jobs."""
-    return who.role is not Role.USER or owner == who.user
+def sees(who: Identity, owner: str, team: str = "") -> bool:
+    """Return whether a job is there for somebody. Viewers and operators see all jobs, and others their teams'."""
+    return who.role is not Role.USER or Reader(who.user, who.teams).may_read(owner, team)
 
 
 def changes(who: Identity, owner: str) -> bool:

@@ -10,7 +10,7 @@ from fastapi.responses import Response
 
 from ..core.identity import Role
 from ..core.schemas import ClusterView, MachineRow, RoundsPage
-from .context import answer, ask, change, context, only_of, who
+from .context import answer, ask, change, may_read, reader_of, who
 from .cursors import cursor_of, number_of_place
 
 router = APIRouter(prefix="/v1")
@@ -35,7 +35,7 @@ async def cluster(request: Request) -> Response:
 
 async def view_for(request: Request) -> Any:
     """Return `core.schemas.ClusterView` as who asks may see it."""
-    view = await ask(request, "cluster", only_of(request))
+    view = await ask(request, "cluster", reader_of(request))
     if who(request).role is Role.USER:
         for node in view["nodes"]:
             node["jobs"] = await _own(request, node["jobs"])
@@ -46,10 +46,9 @@ async def view_for(request: Request) -> Any:
 
 async def _own(request: Request, by_job: dict[str, float]) -> dict[str, float]:
     """Return amounts by job, with those of others' jobs as one sum."""
-    shared, asker = context(request), who(request)
     found: dict[str, float] = {}
     for job_id, amount in by_job.items():
-        name = job_id if await shared.owner(job_id) == asker.user else OTHERS
+        name = job_id if await may_read(request, job_id) else OTHERS
         found[name] = found.get(name, 0) + amount
     return found
 
@@ -74,25 +73,18 @@ async def rounds(
 
 async def rounds_for(request: Request, before: int | None, limit: int, since_s: float | None) -> Any:
     """Return the `rows` of rounds and the `next` place, as who asks may see them."""
-    found = await ask(request, "rounds", before, limit, since_s, only_of(request))
+    found = await ask(request, "rounds", before, limit, since_s, reader_of(request))
     if who(request).role is Role.USER:
         for row in found["rows"]:
             for kind in ("placed", "moved", "stopped", "measured"):
-                row[kind] = [one for one in row[kind] if await _is_own(request, one["job"])]
+                row[kind] = [one for one in row[kind] if await may_read(request, one["job"])]
     return found
-
-
-async def _is_own(request: Request, job_id: str) -> bool:
-    try:
-        return await context(request).owner(job_id) == who(request).user
-    except KeyError:  # it was removed since
-        return False
 
 
 @router.get("/machines", responses={200: {"model": list[MachineRow]}})
 async def machines(request: Request) -> Response:
     """Return every machine, also those whose nodes sleep."""
-    return answer(await ask(request, "machines", only_of(request)))
+    return answer(await ask(request, "machines", reader_of(request)))
 
 
 @router.post("/machines/{machine}/{verb}")

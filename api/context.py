@@ -13,7 +13,7 @@ from fastapi import Request
 from fastapi.responses import Response
 
 from ..core.api_settings import ApiSettings
-from ..core.identity import Identity, Role
+from ..core.identity import Identity, Reader, Role
 from ..core.json_numbers import answer_text
 from .access import RULES, changes, may, reads_metrics, sees
 from .arrivals import Arrivals
@@ -39,8 +39,8 @@ class Context:
         self.arrivals = Arrivals()
         self.metrics = ApiMetrics(scheduler, lambda: self.feed.streams)
         self._known: OrderedDict[str, tuple[float, Identity]] = OrderedDict()
-        self._owners: OrderedDict[str, str] = OrderedDict()
-        self._asked_owners: dict[str, asyncio.Task[str]] = {}
+        self._owners: OrderedDict[str, tuple[str, str]] = OrderedDict()
+        self._asked_owners: dict[str, asyncio.Task[tuple[str, str]]] = {}
 
     async def identify(self, request: Request) -> Identity:
         """Return who asks: by a token, or by the word of a proxy that is trusted. Raises: Problem."""
@@ -49,7 +49,7 @@ class Context:
             found = await self.scheduler.call("known_user", named)
             if isinstance(found, str):
                 raise Problem(401, found)
-            return Identity(found["user"], Role(found["role"]))
+            return Identity(found["user"], Role(found["role"]), teams=tuple(found.get("teams", ())))
         scheme, _, token = request.headers.get("authorization", "").partition(" ")
         if not scheme and (token := session_token(request)):
             scheme = "Bearer"
@@ -65,7 +65,7 @@ class Context:
         if isinstance(found, str):
             self._known.pop(digest, None)
             raise Problem(401, found)
-        who = Identity(found["user"], Role(found["role"]), found["token_id"])
+        who = Identity(found["user"], Role(found["role"]), found["token_id"], tuple(found.get("teams", ())))
         self._known[digest] = time.monotonic(), who
         while len(self._known) > MOST_KNOWN:
             self._known.popitem(last=False)
@@ -91,8 +91,8 @@ class Context:
             return request.headers.get("x-forwarded-for", host).rpartition(",")[2].strip()[:100]
         return host
 
-    async def owner(self, job_id: str) -> str:
-        """Return whose a job is, which never changes. Raises: KeyError for an unknown job."""
+    async def whose(self, job_id: str) -> tuple[str, str]:
+        """Return the owner and the team of a job, which never change. Raises: KeyError for an unknown job."""
         if job_id in self._owners:
             return self._owners[job_id]
         if job_id not in self._asked_owners:  # all who follow events ask at once for a new job's
@@ -100,14 +100,15 @@ class Context:
         # Who goes away meanwhile takes the answer from nobody.
         return await asyncio.shield(self._asked_owners[job_id])
 
-    async def _ask_owner(self, job_id: str) -> str:
+    async def _ask_owner(self, job_id: str) -> tuple[str, str]:
         try:
-            owner = self._owners[job_id] = str(await self.scheduler.call("owner", job_id))
+            owner, team = await self.scheduler.call("whose", job_id)
+            found = self._owners[job_id] = str(owner), str(team)
         finally:
             del self._asked_owners[job_id]
         while len(self._owners) > MOST_KNOWN:
             self._owners.popitem(last=False)
-        return owner
+        return found
 
     def forget_tokens(self) -> None:
         """Ask for every token anew, as after one was revoked."""
@@ -124,10 +125,10 @@ class Context:
             raise Problem(403, f"{who.user} has the role {who.role}, and this needs {rule.role}")
         job_id = request.path_params.get("job_id")
         if rule.of_job and job_id is not None:
-            owner = await self.owner(job_id)
-            if not sees(who, owner):
+            owner, team = await self.whose(job_id)
+            if not sees(who, owner, team):
                 raise Problem(404, f"no job {job_id}", hidden=True)  # as for one that is not there
-            if rule.changes and not changes(who, owner):
+            if rule.changes and not rule.by_team and not changes(who, owner):
                 raise Problem(403, f"{job_id} is {owner or 'nobody'}'s job, and {who.user} may not change it")
         return who
 
@@ -144,10 +145,18 @@ def who(request: Request) -> Identity:
     return found
 
 
-def only_of(request: Request) -> str | None:
-    """Return whose jobs alone are told to who asks; None: those of all."""
+def reader_of(request: Request) -> Reader | None:
+    """Return who asks, where only some jobs are told; None: those of all are."""
     asker = who(request)
-    return asker.user if asker.role is Role.USER else None
+    return Reader(asker.user, asker.teams) if asker.role is Role.USER else None
+
+
+async def may_read(request: Request, job_id: str) -> bool:
+    """Return whether who asks is told of a job; one that was removed is nobody's."""
+    try:
+        return sees(who(request), *await context(request).whose(job_id))
+    except KeyError:
+        return False
 
 
 async def ask(request: Request, method: str, *args: Any) -> Any:

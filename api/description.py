@@ -8,7 +8,7 @@ from typing import Any
 from fastapi import FastAPI
 from pydantic import BaseModel
 
-from . import care_routes, identity_routes, job_routes, node_routes, output_routes
+from . import care_routes, identity_routes, job_routes, node_routes, output_routes, team_routes
 from .access import RULES
 
 # Bodies are read in bounded memory (`bodies.py`), which the framework does not see.
@@ -23,6 +23,7 @@ BODIES: Mapping[tuple[str, str], type[BaseModel]] = {
     ("POST", "/v1/nodes/{node}/cordon"): node_routes.Cordon,
     ("POST", "/v1/nodes/{node}/drain"): node_routes.Drain,
     ("POST", "/v1/windows"): node_routes.NewWindow,
+    ("PUT", "/v1/teams"): team_routes.NewTeams,
     ("PUT", "/v1/users/{user}"): identity_routes.UserBody,
     ("POST", "/v1/tokens"): identity_routes.TokenBody,
 }

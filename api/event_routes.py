@@ -11,9 +11,8 @@ from fastapi.responses import Response
 
 from ..core.errors import StateError
 from ..core.events import EventKind, shown_kind
-from ..core.identity import Role
 from .access import sees
-from .context import answer, ask, context, only_of, who
+from .context import answer, ask, context, may_read, reader_of, who
 from .feed import POLL_S
 from .problems import Problem
 from .server_sent import QUIET
@@ -52,9 +51,8 @@ async def events(
     if job is not None:
         await _check_seen(request, job)
     if not follow:
-        asker = who(request)
-        owner = asker.user if asker.role is Role.USER else None
-        return answer(await ask(request, "newest_events", last, job, sorted(kinds), since_s, owner))
+        reader = reader_of(request)
+        return answer(await ask(request, "newest_events", last, job, sorted(kinds), since_s, reader))
     newest: int = await ask(request, "last_event")
     told = number_of(last_event_id, "the number of an event")
     begin = min(next((one for one in (told, after) if one is not None), newest), newest)
@@ -70,12 +68,12 @@ def _known(words: Collection[str]) -> set[EventKind]:
 
 
 async def _check_seen(request: Request, job_id: str) -> None:
-    if not sees(who(request), await context(request).owner(job_id)):
+    if not sees(who(request), *await context(request).whose(job_id)):
         raise Problem(404, f"no job {job_id}")
 
 
 async def _lines(request: Request, after: int, job: str | None, kinds: Collection[str]) -> AsyncIterator[str]:
-    shared, watched, of_user = context(request), Watched(request), only_of(request) is not None
+    shared, watched, of_user = context(request), Watched(request), reader_of(request) is not None
     yield ": connected\n\n"
     async for events in shared.feed.follow(after):
         if not await watched.may_go_on():
@@ -93,8 +91,6 @@ async def _lines(request: Request, after: int, job: str | None, kinds: Collectio
 async def _may_see(request: Request, job_id: str) -> bool:
     while True:
         try:
-            return sees(who(request), await context(request).owner(job_id))
-        except KeyError:  # the job was removed since
-            return False
+            return await may_read(request, job_id)
         except StateError:  # the scheduler is away, and nothing is told meanwhile
             await asyncio.sleep(POLL_S)

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
 from ..core.schemas import HealthView
-from .context import answer, ask, only_of, who
+from .context import answer, ask, reader_of, who
 
 router = APIRouter()
 OLDEST_TICK_S = 60.0
@@ -31,11 +31,13 @@ async def readyz(request: Request) -> Response:
 @router.get("/v1/health", responses={200: {"model": HealthView}})
 async def health(request: Request) -> Response:
     """Return how the service is."""
-    return answer(await ask(request, "health", only_of(request) is not None))
+    return answer(await ask(request, "health", reader_of(request) is not None))
 
 
 @router.get("/v1/me")
 async def me(request: Request) -> Response:
     """Return who asks."""
     asker = who(request)
-    return answer({"user": asker.user, "role": asker.role.value, "token_id": asker.token_id})
+    return answer(
+        {"user": asker.user, "role": asker.role.value, "token_id": asker.token_id, "teams": [*asker.teams]}
+    )

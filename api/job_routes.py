@@ -8,12 +8,11 @@ from fastapi import APIRouter, Header, Query, Request
 from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from ..core.identity import Role
 from ..core.job import JobSpec, Phase
 from ..core.schemas import JobDetails, JobRow, TimelineRow
 from . import bodies
 from .bodies import WITHOUT_NUL
-from .context import answer, ask, change, nothing_changes, only_of, who
+from .context import answer, ask, change, nothing_changes, reader_of, who
 from .cursors import cursor_of, number_of_place
 from .problems import Problem, of_validation
 
@@ -74,16 +73,13 @@ async def list_jobs(
     owner: Annotated[str | None, Query(max_length=200)] = None,
     name: Annotated[str | None, Query(max_length=200)] = None,
     job_id: Annotated[list[str] | None, Query(alias="id", max_length=MOST_ROWS)] = None,
+    team: Annotated[str | None, Query(max_length=63)] = None,
 ) -> Response:
     """Return jobs, newest first."""
-    asker = who(request)
     phases = sorted({one.value for one in phase or ()})
-    query = [phases, owner, name, job_id]
-    only = asker.user if asker.role is Role.USER else owner
-    if asker.role is Role.USER and owner not in (None, asker.user):
-        return answer({"items": [], "next": None})
-    place = number_of_place(cursor, query)
-    rows, before = await ask(request, "page", place, limit, phases, only, name, job_id or [])
+    query = [phases, owner, name, job_id, *([] if team is None else [team])]
+    place, reader = number_of_place(cursor, query), reader_of(request)
+    rows, before = await ask(request, "page", place, limit, phases, owner, name, job_id or [], reader, team)
     return answer({"items": rows, "next": None if before is None else cursor_of(before, query)})
 
 
@@ -111,7 +107,7 @@ def _package(body: ChangedJob | Fork) -> str:
 
 def _spec(told: dict[str, Any]) -> str:
     try:
-        return JobSpec.model_validate(told).model_dump_json()
+        return JobSpec.model_validate(told).model_dump_json(exclude_unset=True)
     except ValidationError as error:
         raise of_validation(error, "spec") from None
 
@@ -170,7 +166,7 @@ async def fork(request: Request, job_id: str, key: Key) -> Response:
 @router.get("/jobs/{job_id}/explain")
 async def explain(request: Request, job_id: str) -> Response:
     """Return why a job has what it has."""
-    return answer(await ask(request, "explain", job_id, only_of(request)))
+    return answer(await ask(request, "explain", job_id, reader_of(request)))
 
 
 @router.get("/jobs/{job_id}/timeline", responses={200: {"model": list[TimelineRow]}})
@@ -182,8 +178,7 @@ async def job_timeline(request: Request, job_id: str) -> Response:
 @router.get("/timeline", responses={200: {"model": list[TimelineRow]}})
 async def timeline(request: Request) -> Response:
     """Return which GPUs each job held when."""
-    asker = who(request)
-    return answer(await ask(request, "timeline", None, asker.user if asker.role is Role.USER else None))
+    return answer(await ask(request, "timeline", None, reader_of(request)))
 
 
 @router.get("/trace")

@@ -21,7 +21,7 @@ from ..dashboard.rendering import assets
 from ..dashboard.words import count, short
 from .access import changes
 from .cluster_routes import rounds_for, view_for
-from .context import ask, only_of, who
+from .context import ask, reader_of, who
 from .cursors import cursor_of, number_of_place
 from .pages import shown
 from .problems import Problem
@@ -48,9 +48,9 @@ async def static(path: str) -> Response:
 async def cluster(request: Request) -> Response:
     """Show what the cluster does."""
     view = await view_for(request)
-    health = await ask(request, "health", only_of(request) is not None)
+    health = await ask(request, "health", reader_of(request) is not None)
     statuses = (await ask(request, "figures"))["jobs"]
-    rows, _ = await ask(request, "page", None, NAMED, ACTIVE, only_of(request), None, [])
+    rows, _ = await ask(request, "page", None, NAMED, ACTIVE, None, None, [], reader_of(request))
     names = {row["id"]: row["name"] for row in rows}
     waiting = [row for row in reversed(rows) if row["status"] in ("waiting", "evicted")][:QUEUE_ROWS]
     return shown(request, "cluster", page=cluster_page(view, health, statuses, waiting, names))
@@ -67,9 +67,10 @@ async def jobs(
     """Show jobs, the newest first. Filters are part of the address."""
     phases = {"active": ACTIVE, "ended": ENDED}.get(which, [])
     query = [which, name, owner]
-    whose = only_of(request) or owner or None
     place = number_of_place(cursor, query)
-    rows, before = await ask(request, "page", place, ROWS, phases, whose, name or None, [])
+    rows, before = await ask(
+        request, "page", place, ROWS, phases, owner or None, name or None, [], reader_of(request)
+    )
     told = {"which": which, "name": name, "owner": owner}
     older = None if before is None else f"/jobs?{urlencode({**told, 'cursor': cursor_of(before, query)})}"
     word = {"active": "active ", "ended": "ended "}.get(which, "")
@@ -174,5 +175,5 @@ async def nodes(request: Request) -> Response:
 
 async def _types(request: Request) -> list[str]:
     """Return the cluster's GPU types, by which each has the same colour on every page."""
-    view = await ask(request, "cluster", only_of(request))
+    view = await ask(request, "cluster", reader_of(request))
     return [row["gpu_type"] for row in (*view["nodes"], *view["asleep"])]

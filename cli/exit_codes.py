@@ -43,6 +43,7 @@ def code_of(error: BaseException) -> Exit | None:
         SettingError,
         StateError,
         StoreError,
+        TeamsError,
     )
     from ..deploy.start_service import SettingsError
 
@@ -53,5 +54,6 @@ def code_of(error: BaseException) -> Exit | None:
         ((StateError,), Exit.JOB_FAILED),
         ((AmbiguousJob, EmulationError, JobFileError, OutputError, PackageError, SettingsError), Exit.USAGE),
         ((FunctionError, JobStateError, PowerError, RequestError, SettingError, StoreError), Exit.USAGE),
+        ((TeamsError,), Exit.USAGE),
     ]
     return next((code for kind, code in kinds if isinstance(error, kind)), None)

@@ -29,6 +29,7 @@ from . import rounds as rounds_verb
 from . import secret as secret_verbs
 from . import settings as settings_verbs
 from . import store as store_verbs
+from . import teams as teams_verbs
 from . import top as top_verb
 from .exit_codes import AmbiguousJob, Exit, Interrupted, JobNotFound, code_of
 from .plain import printable, say
@@ -398,14 +399,14 @@ def _would_submit(jobs: Sequence[Path], anyway: bool, as_json: bool) -> int:
     from ..client.client import NoClusterError, cluster_of
     from . import submit_check
 
-    nodes, settings, secrets, no_cluster = None, None, None, ""
+    nodes, settings, secrets, teams, no_cluster = None, None, None, None, ""
     try:
         client = _connect()
         nodes, settings = cluster_of(client.cluster()), client.settings
-        secrets = client.secrets
+        secrets, teams = client.secrets, client.team_check
     except NoClusterError as error:
         no_cluster = str(error)
-    views = submit_check.views(jobs, nodes, settings, anyway, secrets)
+    views = submit_check.views(jobs, nodes, settings, anyway, secrets, teams)
     if as_json:
         _print(views, True)
     else:
@@ -1115,6 +1116,7 @@ metric_verbs.register(app, lambda: _connect(), _resolve, _print)
 settings_verbs.register(app, lambda: _connect(), _print)
 audit_verb.register(app, lambda: _connect(), _print)
 secret_verbs.register(app, lambda: _connect(), _print)
+teams_verbs.register(app, lambda: _connect(), _print)
 events_verb.register(app, lambda: _connect(), _resolve, _print)
 top_verb.register(app, lambda: _connect())
 open_verb.register(app, lambda: _connect())

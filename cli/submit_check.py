@@ -9,8 +9,10 @@ from pathlib import Path
 
 from ..client.package import Packer
 from ..client.submit_check import would_happen
+from ..client.team_check import TeamCheck
 from ..core.cluster import Cluster
 from ..core.doors import Door
+from ..core.job import JobSpec
 from ..core.schemas import SecretRow, SubmitView
 from ..core.settings import Settings
 from ..core.wording import n_gpus
@@ -22,11 +24,15 @@ def views(
     settings: Settings | None,
     anyway: bool,
     secrets: Callable[[], Sequence[SecretRow]] | None = None,
+    teams: Callable[[JobSpec], TeamCheck] | None = None,
 ) -> list[SubmitView]:
-    """Return what would become of each job file. `secrets`: as for `would_happen`."""
+    """Return what would become of each job file. `secrets`, `teams`: as for `would_happen`."""
     most_mib = (settings or Settings()).max_package_mib
     packer, known = Packer(most_mib), None if secrets is None else cache(secrets)
-    return [would_happen(path, cluster, most_mib, anyway=anyway, packer=packer, secrets=known) for path in paths]
+    return [
+        would_happen(path, cluster, most_mib, anyway=anyway, packer=packer, secrets=known, teams=teams)
+        for path in paths
+    ]
 
 
 def lines(view: SubmitView, no_cluster: str) -> Iterator[str]:

@@ -23,6 +23,8 @@ from ..core.schemas import (
     SecretRow,
     SettingRow,
     SubmitView,
+    TeamsChange,
+    TeamsView,
     TimelineRow,
     WindowRow,
 )
@@ -39,6 +41,8 @@ ANSWERS: dict[str, Any] = {
     "timeline": list[TimelineRow],
     "metrics": MetricsView,
     "prune": list[PrunedRow],
+    "teams": TeamsView,
+    "teams apply": TeamsChange,  # also of `Client.check_teams`
     "backup": BackupView,
     "settings": list[SettingRow],
     "audit": list[AuditView],

@@ -50,12 +50,15 @@ if TYPE_CHECKING:
         SecretRow,
         SettingRow,
         SubmitView,
+        TeamsChange,
+        TeamsView,
         TimelineRow,
         WindowRow,
     )
     from ..core.settings import Settings
     from .fetch import Fetched
     from .package import Packer
+    from .team_check import TeamCheck
 
 __all__ = [
     "RETRY_S",
@@ -211,7 +214,14 @@ class Client:
         from .submit_check import would_happen
 
         nodes = cluster_of(self.cluster())
-        return would_happen(job, nodes, self.settings.max_package_mib, secrets=self.secrets)
+        most_mib = self.settings.max_package_mib
+        return would_happen(job, nodes, most_mib, secrets=self.secrets, teams=self.team_check)
+
+    def team_check(self, spec: JobSpec) -> TeamCheck:
+        """Say what teams would make of a job of one's own."""
+        from .team_check import with_team
+
+        return with_team(spec, self.me()["user"], self.teams())
 
     def fork(
         self,
@@ -262,9 +272,9 @@ class Client:
         packer, changed = Packer(most_mib), dict[str, Any]()
         if job is None:
             spec = JobSpec.model_validate(self.describe(job_id)["spec"])
-            view = of_spec(spec, job_id, nodes, secrets=self.secrets)
+            view = of_spec(spec, job_id, nodes, secrets=self.secrets, teams=self.team_check)
         else:
-            view = would_happen(job, nodes, most_mib, packer=packer, secrets=self.secrets)
+            view = would_happen(job, nodes, most_mib, packer=packer, secrets=self.secrets, teams=self.team_check)
             if view["name"] is None:
                 return view
             with suppress(PackageError):  # the view tells it
@@ -715,6 +725,24 @@ class Client:
     def revoke_token(self, token_id: str) -> bool:
         """Revoke a token. Return False if it was revoked before. Raises: UnknownJobError if there is none."""
         return bool(self._api.delete(f"/v1/tokens/{quote(token_id, safe='')}")["changed"])
+
+    def teams(self) -> TeamsView:
+        """Return the teams that share the cluster; of others' teams without users."""
+        return cast("TeamsView", self._api.get("/v1/teams"))
+
+    def check_teams(self, values: Mapping[str, Any]) -> TeamsChange:
+        """Say what a file of teams would change. Raises: RequestError for one that cannot be read."""
+        return cast("TeamsChange", self._api.put_json("/v1/teams", {"file": dict(values), "dry_run": True}))
+
+    def apply_teams(self, values: Mapping[str, Any], *, version: str | None = None) -> TeamsChange:
+        """Let a file of teams count from the next round on, and return what that changes.
+
+        Args:
+            values: of the file, as `core.teams.Teams` has them.
+            version: of the teams that the file was compared with; others than those refuse it.
+        """
+        body = {"file": dict(values), "version": version}
+        return cast("TeamsChange", self._api.put_json("/v1/teams", body))
 
     def secrets(self) -> Sequence[SecretRow]:
         """Return names and dates of one's own secrets."""

@@ -95,6 +95,10 @@ class HttpApi:
         """Put bytes at a path."""
         return json.loads(self._ask("PUT", path, {"Content-Type": media_type}, content))
 
+    def put_json(self, path: str, body: Mapping[str, Any]) -> Any:
+        """Put a document at a path."""
+        return self.put(path, dumps(body).encode(), "application/json")
+
     def patch(self, path: str, body: Mapping[str, Any]) -> Any:
         """Change parts of what is at a path."""
         return json.loads(self._ask("PATCH", path, {"Content-Type": "application/json"}, dumps(body).encode()))

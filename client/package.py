@@ -71,7 +71,9 @@ class Packer:
     def told(self, spec: JobSpec) -> dict[str, str]:
         """Return what the service is told of a job: its spec, its package and what it trains."""
         package, _ = self.of(spec)
-        return {"spec": spec.model_dump_json(), "package": package.name, "script_key": script_key(package, spec)}
+        # What is left out may be filled in by the template of a team.
+        document = spec.model_dump_json(exclude_unset=True)
+        return {"spec": document, "package": package.name, "script_key": script_key(package, spec)}
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from . import jobfile
 from .http_api import AccessError
 from .package import Packer
 from .script_check import mistaken
+from .team_check import TeamCheck
 from .unshared_decisions import unshared_decisions
 
 
@@ -25,6 +26,7 @@ def would_happen(
     anyway: bool = False,
     packer: Packer | None = None,
     secrets: Callable[[], Sequence[SecretRow]] | None = None,
+    teams: Callable[[JobSpec], TeamCheck] | None = None,
 ) -> SubmitView:
     """Return what would become of a spec or a job file; nothing is sent.
 
@@ -33,6 +35,7 @@ def would_happen(
         anyway: whether it would be submitted though it cannot run as it is, as `--anyway` does.
         packer: what packs the folders of other jobs too.
         secrets: returns those of who submits; None: it is not known which there are.
+        teams: returns what teams make of a job; None: it is not known whether there are any.
     """
     called = job.name if isinstance(job, JobSpec) else str(job)
     try:
@@ -47,7 +50,7 @@ def would_happen(
             refused=list(error.problems),
             notes=[],
         )
-    found = of_spec(spec, called, cluster, mistaken(spec), anyway=anyway, secrets=secrets)
+    found = of_spec(spec, called, cluster, mistaken(spec), anyway=anyway, secrets=secrets, teams=teams)
     try:
         package, new = (packer or Packer(max_package_mib)).of(spec)
         found["notes"] += package.left_behind if new else ()
@@ -67,14 +70,17 @@ def of_spec(
     *,
     anyway: bool = False,
     secrets: Callable[[], Sequence[SecretRow]] | None = None,
+    teams: Callable[[JobSpec], TeamCheck] | None = None,
 ) -> SubmitView:
     """Return what would become of a job as far as its spec tells; no folder is looked at.
 
     Args:
         called: the job for a person.
         mistake: what is wrong with its script.
-        secrets: as for `would_happen`.
+        secrets, teams: as for `would_happen`.
     """
+    shared = TeamCheck(spec) if teams is None else teams(spec)
+    spec = shared.spec
     overruled = [mistake] if mistake else []
     overruled += jobfile.misfits(spec, cluster) if cluster is not None else []
     return SubmitView(
@@ -83,8 +89,8 @@ def of_spec(
         door=spec.door.value,
         cluster=cluster is not None,
         sizes=sizes_on(spec, cluster) if cluster is not None else {},
-        refused=[*([] if anyway else overruled), *lacking(spec, secrets)],
-        notes=overruled if anyway else [],
+        refused=[*([] if anyway else overruled), *lacking(spec, secrets), *shared.refused],
+        notes=[*(overruled if anyway else []), *shared.notes],
     )
 
 

@@ -45,5 +45,9 @@ class SettingError(ValueError):
     """A setting cannot be changed so, or not while the scheduler runs; one sentence for a person."""
 
 
+class TeamsError(ValueError):
+    """A file of teams cannot be applied as it is; one sentence for a person."""
+
+
 class NodeOrderError(ValueError):
     """A node cannot be drained, cordoned or opened as asked; one sentence for a person."""

@@ -38,6 +38,7 @@ class EventKind(Code):
     QUARANTINE = "quarantine", "the job takes part in no round for now; it keeps what it has"
     DEGRADED = "degraded", "of the cluster: nothing could be stored for a while"
     SETTINGS = "settings", "of the cluster: an operator changed settings"
+    TEAMS = "teams", "of the cluster: an operator applied a file of teams"
     PRUNED = "pruned", "what was old or too much was removed"
     OTHER = "other", "a later version wrote it"
 

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from .doors import Door, Processes, check, completed, door, processes_of
 from .phase import Phase
-from .spans import Span
+from .span_field import Span
 from .teams import Priority, TeamName
 from .training_config import Adaptivity, TrainingConfig
 from .wording import n_gpus

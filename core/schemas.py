@@ -111,6 +111,9 @@ class JobRow(TypedDict):
     idle_gpu_minutes: float | None  # minutes x GPUs that it held and used less than 5 %; None: unknown
     failures: int  # errors of the script, also while it was measured
     owner: NotRequired[str]  # whose it is; "": nobody known
+    team: NotRequired[str]  # whose share it uses; "": that of none
+    priority: NotRequired[str]  # of `core.teams.Priority`
+    labels: NotRequired[dict[str, str]]
 
 
 class JobEvent(TypedDict):
@@ -425,3 +428,23 @@ class SecretRow(TypedDict):
     created_s: float
     changed_s: float
     problem: str  # why it cannot be used; "": it can
+
+
+class TeamsView(TypedDict):
+    """`Client.teams()`: the file of teams that counts, with all its defaults."""
+
+    teams: dict[str, dict[str, Any]]  # by name, the fields of `core.teams.Team`; of others' teams no users
+    lease_s: float
+    half_life_h: float
+    prices: dict[str, float]
+    user_limits: dict[str, Any]
+    version: str  # differs where anything differs
+
+
+class TeamsChange(TypedDict):
+    """`Client.check_teams` and `apply_teams`: what a file of teams changes, a line each."""
+
+    changes: list[str]
+    notes: list[str]  # what becomes of jobs
+    refused: list[str]  # why it is not applied
+    version: str  # of the teams that count

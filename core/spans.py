@@ -3,49 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any
-
-from pydantic import BeforeValidator, Field, WithJsonSchema
 
 _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _SPAN = re.compile(r"(\d+(?:\.\d+)?)([smhd])")
 ACCEPTED = "a number and s, m, h or d, as in 10m"
-MOST_S = 10 * 365 * 86400.0  # ten years
 
 
 def seconds_of(text: str) -> float | None:
     """Return a span in seconds; None: it is none."""
     found = _SPAN.fullmatch(text.strip())
     return None if found is None else float(found[1]) * _SECONDS[found[2]]
-
-
-def _as_seconds(value: Any) -> Any:
-    """Return a span as seconds, and a number as it is. Raises: ValueError for what is past, or no span."""
-    told = str(value).strip()
-    if isinstance(value, str):
-        if (seconds := seconds_of(told.removeprefix("-"))) is None:
-            raise ValueError(f"{told[:60] or 'an empty value'} is no span of time; it is seconds, or {ACCEPTED}")
-        value = -seconds if told.startswith("-") else seconds
-    if isinstance(value, bool):
-        raise ValueError(f"{told.lower()} is no span of time; it is seconds, or {ACCEPTED}")
-    if not isinstance(value, int | float):
-        return value
-    if value <= 0:
-        raise ValueError(f"{told} is in the past; a span above 0 is accepted, such as 24h")
-    return value
-
-
-Span = Annotated[
-    float,
-    BeforeValidator(_as_seconds),
-    Field(gt=0, le=MOST_S),
-    WithJsonSchema(
-        {
-            "anyOf": [
-                {"type": "number", "exclusiveMinimum": 0, "maximum": MOST_S},
-                {"type": "string", "pattern": r"^\s*\d+(\.\d+)?[smhd]\s*$"},
-            ]
-        }
-    ),
-]
-"""Seconds, as a number or as a text such as `24h`."""

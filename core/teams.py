@@ -130,6 +130,14 @@ class Teams(_Strict):
         """Return the team of users who are in none; None: they may not submit."""
         return next((name for name, team in self.teams.items() if team.default), None)
 
+    def counted_for(self, named: str | None) -> str | None:
+        """Return for whose share a job counts; None: for none.
+
+        Args:
+            named: the team that it was submitted for, which may have been removed since; None: none.
+        """
+        return named if named in self.teams else self.default
+
     def teams_of(self, user: str) -> tuple[str, ...]:
         """Return the teams that a user may submit to; the first is meant where a job names none."""
         own = self.of_user.get(user)

@@ -8,6 +8,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from . import safe_yaml
+from .errors import TeamsError
 from .refused_values import why_refused
 from .teams import Limits, Team, Teams
 
@@ -18,7 +19,7 @@ _KNOWN: dict[int, type[BaseModel]] = {
 }  # the fields at each depth of `teams.NAME.limits.FIELD`
 
 
-class TeamsFileError(ValueError):
+class TeamsFileError(TeamsError):
     """A file of teams that is not accepted; one sentence with field, value and what is accepted."""
 
 
@@ -28,6 +29,11 @@ def read(data: bytes) -> Teams:
         values = safe_yaml.read(data)
     except safe_yaml.YamlProblem as error:
         raise TeamsFileError(safe_yaml.told(error, "file of teams")) from None
+    return from_values(values)
+
+
+def from_values(values: object) -> Teams:
+    """Return the teams of the values in a file. Raises: TeamsFileError."""
     if not isinstance(values, dict):
         raise TeamsFileError("it is not a mapping of fields, such as teams: {vision: {users: [ada]}}")
     try:

@@ -50,6 +50,7 @@ from .rounds.models import ModelCache
 from .rounds.round_times import RoundTimes
 from .rounds.snapshot import TRAINED_IN, Snapshot, take_snapshot
 from .rounds.transition import CycleAction, StartProfile, Wanted, actions, in_use, plan_slots, without_given_up
+from .runtime.applied_teams import AppliedTeams
 from .runtime.clock import Clock
 from .runtime.degraded import StoreWatch
 from .runtime.garbage import not_collected
@@ -131,6 +132,7 @@ class SchedulingCycle:
         self.rounds = 0
         self._planned_s: float | None = None  # when the last round was
         self.last_round: RoundDone | None = None
+        self.teams = AppliedTeams(store)
         self.lock = threading.RLock()
         self._guard = Guard(store, self._records, clock, self.lock)
         self.orders = JobOrders(

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
+from ...core.identity import Reader
 from ...core.schemas import HealthView
 from ...core.settings import Settings
 from ..access.others_jobs import OthersJobs, told_of_cluster
@@ -51,11 +52,11 @@ class ClusterDesk:
         self._power, self._closing, self._listeners = power, closing, listeners
         self._in_use, self._health, self._others = in_use, health, OthersJobs(store)
 
-    def cluster(self, owner: str | None = None) -> dict[str, Any]:
-        """Return `core.schemas.ClusterView`; `owner`: without notes that only others than that user read."""
+    def cluster(self, reader: Reader | None = None) -> dict[str, Any]:
+        """Return `core.schemas.ClusterView`; `reader`: without notes that this user may not read."""
         others, unplanned = self._others, self._cycle.unplanned
-        if owner is not None and unplanned is not None:
-            unplanned = others.error(unplanned, owner)
+        if reader is not None and unplanned is not None:
+            unplanned = others.error(unplanned, reader)
         last, now = self._cycle.last_round, self._clock.steady_s()
         found: dict[str, Any] = dict(
             cluster_view(
@@ -75,27 +76,27 @@ class ClusterDesk:
                     *self._closing.notes(),
                     *self._listeners.notes(),
                 ],
-                health=self._health(owner is not None),
+                health=self._health(reader is not None),
                 ahead_s=self._moments.ahead_s,
-                may_read=None if owner is None else partial(self._others.is_of, owner=owner),
+                may_read=None if reader is None else partial(self._others.may_read, reader=reader),
             )
         )
-        if owner is not None:
-            found["notes"] = others.hidden(found["notes"], owner)
-            found["asleep"] = [{**row, "reason": others.hidden(row["reason"], owner)} for row in found["asleep"]]
-            found["events"] = [told_of_cluster(event, others, owner) for event in found["events"]]
+        if reader is not None:
+            found["notes"] = others.hidden(found["notes"], reader)
+            found["asleep"] = [{**row, "reason": others.hidden(row["reason"], reader)} for row in found["asleep"]]
+            found["events"] = [told_of_cluster(event, others, reader) for event in found["events"]]
         return self._moments.shown(found)
 
     def rounds(
-        self, before: int | None, most: int, since_s: float | None = None, owner: str | None = None
+        self, before: int | None, most: int, since_s: float | None = None, reader: Reader | None = None
     ) -> dict[str, Any]:
         """Return `core.schemas.RoundRow`s, newest first, and the `next` place.
 
         Args:
             since_s: seconds since 1970.
-            owner: without notes and errors that only others than this user read.
+            reader: without notes and errors that this user may not read.
         """
         with self._store.database.reading() as connection:
             found = rounds.read(connection, before, most + 1, self._moments.steady_s(since_s))
-        rows = [told_to(row, self._others, owner) for row in found[:most]]
+        rows = [told_to(row, self._others, reader) for row in found[:most]]
         return {"rows": self._moments.shown(rows), "next": rows[-1]["number"] if len(found) > most else None}

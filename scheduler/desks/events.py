@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ...core.identity import Reader
 from ..access.others_jobs import OthersJobs, told_of_cluster
 from ..store.store import Store
 from ..views.event_views import numbered_event
@@ -34,19 +35,19 @@ class EventsDesk:
         return self._moments.shown([numbered_event(event) for event in found])
 
     def newest_events(
-        self, last: int, job_id: str | None, kinds: Sequence[str], since_s: float | None, owner: str | None
+        self, last: int, job_id: str | None, kinds: Sequence[str], since_s: float | None, reader: Reader | None
     ) -> Sequence[dict[str, Any]]:
         """Return the newest events that fit, oldest first.
 
         Args:
             since_s: seconds since 1970.
-            owner: only of this user's jobs and of the cluster; None: of all.
+            reader: only of jobs that this user may read, and of the cluster; None: of all.
         """
-        chosen = self._store.newest_events(last, job_id, kinds, self._moments.steady_s(since_s), owner)
+        chosen = self._store.newest_events(last, job_id, kinds, self._moments.steady_s(since_s), reader)
         found = [numbered_event(event) for event in chosen]
-        if owner is not None:
+        if reader is not None:
             found = [
-                told_of_cluster(event, self._others, owner) if event["job_id"] is None else event
+                told_of_cluster(event, self._others, reader) if event["job_id"] is None else event
                 for event in found
             ]
         return self._moments.shown(found)

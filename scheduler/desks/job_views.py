@@ -8,6 +8,7 @@ from typing import Any
 
 from ...core.cluster import Cluster
 from ...core.decisions import WaitReason
+from ...core.identity import Reader
 from ...core.settings import Settings
 from ...executor.files.job_folder import work_folder
 from ...policies.contract.policy import Policy
@@ -58,14 +59,17 @@ class JobViewsDesk:
         owner: str | None = None,
         name: str | None = None,
         ids: Sequence[str] = (),
+        reader: Reader | None = None,
+        team: str | None = None,
     ) -> tuple[Sequence[dict[str, Any]], int | None]:
         """Return rows of jobs with numbers below `before`, newest first, and the `before` of the next page.
 
         Args:
-            phases, owner, name, ids: only those jobs; empty or None: all.
+            phases, owner, name, ids, team: only those jobs; empty or None: all.
+            reader: only jobs that this user may read; None: all.
         """
         nodes = self._nodes.snapshot
-        found = self._store.page(before, most + 1, tables.chosen(phases, owner, name, ids))
+        found = self._store.page(before, most + 1, tables.chosen(phases, owner, name, ids, reader, team))
         shown_jobs, cluster = found[:most], _cluster(nodes)
         rows = [
             dict(job_row(job, self._waits(job, nodes), cluster, nodes.asleep)) | self._why_waits(job, nodes)
@@ -73,9 +77,10 @@ class JobViewsDesk:
         ]
         return self._moments.shown(rows), shown_jobs[-1].number if len(found) > most else None
 
-    def owner(self, job_id: str) -> str:
-        """Return whose a job is. Raises: KeyError."""
-        return self._store.get(job_id).owner
+    def whose(self, job_id: str) -> tuple[str, str]:
+        """Return the owner and the team of a job. Raises: KeyError."""
+        job = self._store.get(job_id)
+        return job.owner, job.spec.team or ""
 
     def most_ranks(self, job_id: str) -> int:
         """Return how many ranks a job can have at most. Raises: KeyError."""
@@ -97,11 +102,11 @@ class JobViewsDesk:
         found = job_details(job, events, self._work, outputs, waits, cluster, nodes.asleep, closed=closed)
         return self._moments.shown(dict(found) | self._why_waits(job, nodes))
 
-    def explain(self, job_id: str, owner: str | None = None) -> dict[str, Any]:
+    def explain(self, job_id: str, reader: Reader | None = None) -> dict[str, Any]:
         """Explain what the last round decided on a job, or why it took no part. Raises: KeyError.
 
         Args:
-            owner: without names of jobs of others than this user.
+            reader: without names of jobs that this user may not read.
         """
         job = self._store.get(job_id)
         cycle, nodes, others = self._cycle, self._nodes.snapshot, OthersJobs(self._store)
@@ -112,19 +117,19 @@ class JobViewsDesk:
             last,
             policy,
             _cluster(nodes),
-            unplanned if unplanned is None or owner is None else others.error(unplanned, owner),
+            unplanned if unplanned is None or reader is None else others.error(unplanned, reader),
             compiling=self._readiness.compiling,
             asleep=nodes.asleep,
         )
         lines = closed_views.explained(job, nodes, self._moments.ahead_s)
         found = found | {"lines": lines} if lines else found
-        return found if owner is None else dict(others.hidden(found, owner))
+        return found if reader is None else dict(others.hidden(found, reader))
 
-    def timeline(self, job_id: str | None = None, owner: str | None = None) -> Sequence[dict[str, Any]]:
-        """Return `core.schemas.TimelineRow`s, oldest first; `owner`: only of that user's jobs."""
+    def timeline(self, job_id: str | None = None, reader: Reader | None = None) -> Sequence[dict[str, Any]]:
+        """Return `core.schemas.TimelineRow`s, oldest first; `reader`: only of jobs that this user may read."""
         rows = [
             {key: value for key, value in asdict(interval).items() if key != "nodes"}
-            for interval in self._store.intervals(job_id, owner)
+            for interval in self._store.intervals(job_id, reader)
         ]
         return self._moments.shown(rows)
 

@@ -8,7 +8,9 @@ from typing import Any
 
 from ...core.errors import KeyReusedError
 from ...core.job import JobSpec
+from ...core.job_limits import JobLimitError
 from ...core.settings import Settings
+from ...core.team_rules import check_priority, completed
 from ...estimators.measurements import Measurements
 from ..access.secrets import Secrets
 from ..changes.forks import Forks, check_resumed, origin_of, would_fork
@@ -17,6 +19,7 @@ from ..changes.verbs import VERBS, resume_changed
 from ..cycle import SchedulingCycle
 from ..files.packages import PackageStore
 from ..jobs.record import ChangedFile, JobRecord
+from ..runtime.applied_teams import AppliedTeams
 from ..store.store import Store
 
 
@@ -31,9 +34,11 @@ class JobsDesk:
         packages: PackageStore,
         secrets: Secrets,
         forks: Forks,
+        teams: AppliedTeams,
     ) -> None:
         self._store, self._cycle, self._settings = store, cycle, settings
         self._packages, self._secrets, self._forks = packages, secrets, forks
+        self._teams = teams
 
     def submit(
         self, spec_json: str, package: str | None, idempotency_key: str, script_key: str = "", owner: str = ""
@@ -42,7 +47,7 @@ class JobsDesk:
 
         Raises: JobLimitError, PackageError; pydantic.ValidationError for a bad spec.
         """
-        spec = accepted(spec_json, package, self._packages)
+        spec = self._completed(accepted(spec_json, package, self._packages), owner)
         self._secrets.check(spec, owner)
         job = self._cycle.orders.submit(
             spec, idempotency_key=idempotency_key, package=package, script_key=script_key, owner=owner
@@ -66,6 +71,9 @@ class JobsDesk:
             _check_same_fork(known, job_id, steps, changed)
             return known.id
         source, spec, measured = self._forked(job_id, changed, self._packages)
+        if "spec" not in changed and spec.team not in self._teams.of_user(owner or source.owner):
+            spec = spec.model_copy(update={"team": None})  # the job's team is gone, or none of who forks it
+        spec = self._completed(spec, owner or source.owner)
         self._secrets.check(spec, owner or source.owner)
         job = self._cycle.orders.submit(
             spec,
@@ -89,6 +97,7 @@ class JobsDesk:
         Raises: KeyError, JobStateError; pydantic.ValidationError for a bad spec.
         """
         spec, job = accepted(spec_json, package, self._packages), self._store.get(job_id)
+        spec = self._of_same_team(spec, job)
         self._secrets.check(spec, job.owner)
         if job.asked != key and spec.door is job.spec.door:
             known = self._store.recall(script_key, job.owner) if script_key else None
@@ -120,6 +129,20 @@ class JobsDesk:
     def package_place(self) -> tuple[str, int]:
         """Return the folder of packages, on the disk of this node, and the most MiB of one."""
         return str(self._settings.package_dir), self._settings.max_package_mib
+
+    def _completed(self, spec: JobSpec, owner: str) -> JobSpec:
+        """Return a job with what teams make of it. Raises: JobLimitError."""
+        return completed(spec, owner, self._teams.now).spec
+
+    def _of_same_team(self, spec: JobSpec, job: JobRecord) -> JobSpec:
+        """Return a changed job file with the job's team and a priority that it may have. Raises: JobLimitError."""
+        if spec.team not in (None, job.spec.team):
+            told = f"team: {spec.team} is not {job.spec.team or 'none'}, which the job keeps; leave it out"
+            raise JobLimitError([told])
+        if spec.priority is not None:
+            check_priority(spec.priority, job.spec.team, self._teams.now)
+        priority = spec.priority or job.spec.priority
+        return spec.model_copy(update={"team": job.spec.team, "priority": priority})
 
     def _forked(
         self, job_id: str, changed: Mapping[str, str], packages: PackageStore | None = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from ...core.identity import Reader
 from ..access.others_jobs import OthersJobs
 from ..cycle import SchedulingCycle
 from ..nodes.closing_nodes import ClosingNodes, Told
@@ -44,16 +45,16 @@ class NodesDesk:
         self._power, self._closing, self._others = power, closing, others
         self._in_use, self._woken, self._nodes_changed = in_use, woken, nodes_changed
 
-    def machines(self, owner: str | None = None) -> Sequence[dict[str, Any]]:
+    def machines(self, reader: Reader | None = None) -> Sequence[dict[str, Any]]:
         """Return a `core.schemas.MachineRow` of every machine, also of those whose nodes sleep.
 
         Args:
-            owner: without names of jobs of others than this user.
+            reader: without names of jobs that this user may not read.
         """
         rows = [dict(row) for row in self._power.rows()]
         found = closed_views.with_closed(rows, self._nodes.snapshot, self._moments.ahead_s)
-        if owner is not None:
-            found = [{**row, "reason": self._others.hidden(row["reason"], owner)} for row in found]
+        if reader is not None:
+            found = [{**row, "reason": self._others.hidden(row["reason"], reader)} for row in found]
         return self._moments.shown(found)
 
     def power(self, verb: str, machine: str) -> bool:

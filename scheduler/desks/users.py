@@ -6,22 +6,26 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..access.identities import Identities
+from ..runtime.applied_teams import AppliedTeams
 from ..runtime.degraded import StoreWatch
 
 
 class UsersDesk:
     """Answers for users and tokens."""
 
-    def __init__(self, identities: Identities, watch: StoreWatch) -> None:
-        self._identities, self._watch = identities, watch
+    def __init__(self, identities: Identities, watch: StoreWatch, teams: AppliedTeams) -> None:
+        self._identities, self._watch, self._teams = identities, watch, teams
 
     def authenticate(self, token: str) -> dict[str, Any] | str:
-        """Return whose token it is, as `Identities.authenticate` does."""
-        return self._identities.authenticate(token)
+        """Return whose token it is, as `Identities.authenticate` does, and the `teams` of that user."""
+        return self._with_teams(self._identities.authenticate(token))
 
     def known_user(self, name: str) -> dict[str, Any] | str:
-        """Return a user whom a proxy names, as `Identities.known_user` does."""
-        return self._identities.known_user(name)
+        """Return a user whom a proxy names, as `Identities.known_user` does, and the `teams` of that user."""
+        return self._with_teams(self._identities.known_user(name))
+
+    def _with_teams(self, found: dict[str, Any] | str) -> dict[str, Any] | str:
+        return found if isinstance(found, str) else found | {"teams": self._teams.of_user(found["user"])}
 
     def users(self) -> Sequence[dict[str, Any]]:
         """Return all users."""

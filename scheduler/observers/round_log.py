@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from ...core.identity import Reader
 from ...core.placement import Placement
 from ...policies.contract.round import Note
 from ..access.others_jobs import OthersJobs
@@ -102,17 +103,19 @@ def _notes(notes: Sequence[Note]) -> dict[str, Any]:
     return {"notes": [note.text for note in notes if note.job is None], "job_notes": of_jobs}
 
 
-def told_to(row: Mapping[str, Any], others: OthersJobs, owner: str | None) -> dict[str, Any]:
-    """Return a round as it is told to a user; `owner`: only with what that user may read, None: all of it."""
+def told_to(row: Mapping[str, Any], others: OthersJobs, reader: Reader | None) -> dict[str, Any]:
+    """Return a round as it is told to a user; `reader`: only with what that user may read, None: all of it."""
     found = dict(row)
     of_jobs = found.pop("job_notes", None)
     notes = list(found.pop("notes", ()))
-    if owner is not None:
+    if reader is not None:
         # An earlier version did not tell notes on jobs from others.
-        notes = [] if of_jobs is None else others.hidden(notes, owner)
-        of_jobs = [note for note in of_jobs or () if others.is_of(note["job"], owner)]
-        found["errors"] = [others.error(text, owner) for text in found["errors"]]
-    notes += [others.hidden(note["text"], owner) if owner is not None else note["text"] for note in of_jobs or ()]
+        notes = [] if of_jobs is None else others.hidden(notes, reader)
+        of_jobs = [note for note in of_jobs or () if others.may_read(note["job"], reader)]
+        found["errors"] = [others.error(text, reader) for text in found["errors"]]
+    notes += [
+        others.hidden(note["text"], reader) if reader is not None else note["text"] for note in of_jobs or ()
+    ]
     return found | ({"notes": notes} if "notes" in row else {})
 
 

@@ -19,6 +19,7 @@ from ..desks.outputs import OutputsDesk
 from ..desks.secrets import SecretsDesk
 from ..desks.settings import SettingsDesk
 from ..desks.table import Desks
+from ..desks.teams import TeamsDesk
 from ..desks.users import UsersDesk
 from ..runtime.loop import Health
 from .parts import Parts
@@ -34,7 +35,7 @@ def desks_of(parts: Parts, health: Callable[[], Health]) -> Desks:
     return Desks(
         parts.audit,
         [
-            JobsDesk(store, cycle, settings, parts.packages, parts.secrets, parts.forks),
+            JobsDesk(store, cycle, settings, parts.packages, parts.secrets, parts.forks, cycle.teams),
             JobViewsDesk(
                 store, cycle, nodes, settings, moments, readiness, lambda: parts.policy.now, parts.history
             ),
@@ -68,7 +69,8 @@ def desks_of(parts: Parts, health: Callable[[], Health]) -> Desks:
                 woken=parts.wake.set,
                 nodes_changed=parts.nodes_changed,
             ),
-            UsersDesk(parts.identities, watch),
+            UsersDesk(parts.identities, watch, cycle.teams),
+            TeamsDesk(cycle.teams, store, cycle, nodes, clock, watch),
             SecretsDesk(parts.secrets, watch, parts.executors.give),
             AuditDesk(parts.audit),
             SettingsDesk(parts.live, parts.policy, cycle, clock, watch, parts.view),

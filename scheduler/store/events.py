@@ -10,7 +10,9 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, and_, exists, insert, select
 
 from ...core.events import EventKind
+from ...core.identity import Reader
 from ...core.json_numbers import dumps
+from .readers import told_to
 from .schema import events, jobs
 
 
@@ -68,9 +70,9 @@ def after(connection: Connection, number: int, most: int, where: ColumnElement[b
 
 
 def chosen(
-    job_id: str | None, kinds: Sequence[str], since_s: float | None, owner: str | None
+    job_id: str | None, kinds: Sequence[str], since_s: float | None, reader: Reader | None
 ) -> ColumnElement[bool] | None:
-    """Return the condition that fits events of a job, of some kinds, of some time, and of a user's jobs.
+    """Return the condition that fits events of a job, some kinds, some time, and jobs that a user may read.
 
     Plans are left out unless they are asked for: each round may bring one.
     """
@@ -79,8 +81,8 @@ def chosen(
         conditions.append(events.c.job_id == job_id)
     if since_s is not None:
         conditions.append(events.c.time_s >= since_s)
-    if owner is not None:
-        own = exists().where(jobs.c.id == events.c.job_id, jobs.c.owner == owner)
+    if reader is not None:
+        own = exists().where(jobs.c.id == events.c.job_id, told_to(reader))
         conditions.append(events.c.job_id.is_(None) | own)
     return and_(*conditions)
 

@@ -8,7 +8,9 @@ from typing import Any
 
 from sqlalchemy import Connection, select
 
+from ...core.identity import Reader
 from ..jobs.held_time import TRAINING, HeldTime
+from .readers import told_to
 from .schema import intervals, jobs
 
 RUNNING, PROFILING = "running", "profiling"  # phases
@@ -72,13 +74,17 @@ def row(number: int, interval: UsageInterval) -> dict[str, Any]:
 
 
 def read(
-    connection: Connection, job_ids: Iterable[str] | None = None, owner: str | None = None
+    connection: Connection, job_ids: Iterable[str] | None = None, reader: Reader | None = None
 ) -> Iterator[tuple[int, UsageInterval]]:
-    """Yield intervals with their numbers, oldest first; None: those of all jobs, or of all users."""
+    """Yield intervals with their numbers, oldest first; None: those of all jobs.
+
+    Args:
+        reader: only of jobs that this user may read.
+    """
     query = select(intervals.c.id, *_COLUMNS).order_by(intervals.c.id)
     if job_ids is not None:
         query = query.where(intervals.c.job_id.in_(list(job_ids)))
-    if owner is not None:
-        query = query.where(intervals.c.job_id.in_(select(jobs.c.id).where(jobs.c.owner == owner)))
+    if reader is not None:
+        query = query.where(intervals.c.job_id.in_(select(jobs.c.id).where(told_to(reader))))
     for number, *values in connection.execute(query.execution_options(yield_per=1000)):
         yield number, UsageInterval(*values)

@@ -175,4 +175,4 @@ def _asked(job: JobRecord) -> dict[str, Any]:
     """Return the columns of what a job asks for, by which ended jobs are looked up without their specs."""
     gpus = job.spec.asked_gpus
     cpus = gpus * job.spec.resources.cpus_per_gpu
-    return {"pool": job.spec.pool or "", "asked_gpus": gpus, "asked_cpus": cpus}
+    return {"pool": job.spec.pool or "", "team": job.spec.team or "", "asked_gpus": gpus, "asked_cpus": cpus}

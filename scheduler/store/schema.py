@@ -43,6 +43,8 @@ jobs = Table(
     Column("name", Text, nullable=False, server_default=""),
     Column("owner", Text, nullable=False, server_default=""),
     Column("pool", Text, nullable=False, server_default=""),
+    Column("team", Text, nullable=False, server_default=""),  # whose share it uses; "": it was of none
+    Column("array", Text, nullable=False, server_default=""),  # the id of its array; "": it is of none
     Column("asked_gpus", Integer, nullable=False, server_default=text("1")),
     Column("asked_cpus", Double, nullable=False, server_default=text("0")),
     Column("phase", Text, nullable=False),
@@ -70,6 +72,8 @@ jobs = Table(
     Column("training", Text, nullable=False, server_default="[]"),
     Index("jobs_unretired", "number", sqlite_where=text("not retired"), postgresql_where=text("not retired")),
     Index("jobs_of_owner", "owner", "number"),
+    Index("jobs_of_team", "team", "number"),
+    Index("jobs_of_array", "array", "number"),
     Index("jobs_finished", "finished_s"),
 )
 

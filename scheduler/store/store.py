@@ -16,6 +16,7 @@ from pathlib import Path
 from sqlalchemy import ColumnElement, Connection, func, select
 
 from ...core.events import EventKind
+from ...core.identity import Reader
 from ...core.job import JobSpec, JobState
 from ...estimators.measurements import Measurements
 from ..jobs.held_time import HeldTime
@@ -360,11 +361,11 @@ class Store:
         job_id: str | None = None,
         kinds: Sequence[str] = (),
         since_s: float | None = None,
-        owner: str | None = None,
+        reader: Reader | None = None,
     ) -> list[Event]:
         """Return the newest events that fit, as `events.chosen` has it, oldest first."""
         with self._db.reading() as connection:
-            return events.newest(connection, events.chosen(job_id, kinds, since_s, owner), last)
+            return events.newest(connection, events.chosen(job_id, kinds, since_s, reader), last)
 
     def events_after(self, number: int, most: int = 1000) -> list[Event]:
         """Return the first events after one with a number, oldest first."""
@@ -407,10 +408,10 @@ class Store:
         with self._changing() as changes:
             self._close(changes, job_id, now, phase, gpu_type)
 
-    def intervals(self, job_id: str | None = None, owner: str | None = None) -> list[UsageInterval]:
-        """Return the intervals of a job, of a user's jobs or of all, oldest first."""
+    def intervals(self, job_id: str | None = None, reader: Reader | None = None) -> list[UsageInterval]:
+        """Return the intervals of a job, of jobs that a user may read, or of all, oldest first."""
         with self._db.reading() as connection:
-            found = intervals.read(connection, None if job_id is None else [job_id], owner)
+            found = intervals.read(connection, None if job_id is None else [job_id], reader)
             return [interval for _, interval in found]
 
     def held_time(self, job_id: str) -> HeldTime:

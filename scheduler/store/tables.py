@@ -10,8 +10,10 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, RowMapping, Table, and_, bindparam, insert, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
+from ...core.identity import Reader
 from ..jobs.record import JobRecord
 from . import record_rows
+from .readers import told_to
 from .record_rows import JobRows
 from .schema import job_details, job_files, job_reports, jobs, measurements
 
@@ -84,14 +86,27 @@ def write_measurements(connection: Connection, rows: Sequence[tuple[str, str, st
 
 
 def chosen(
-    phases: Sequence[str], owner: str | None, name: str | None, ids: Sequence[str] = ()
+    phases: Sequence[str],
+    owner: str | None,
+    name: str | None,
+    ids: Sequence[str] = (),
+    reader: Reader | None = None,
+    team: str | None = None,
 ) -> ColumnElement[bool] | None:
-    """Return the condition that fits jobs of some phases, a user, a name or some ids; empty or None: of all."""
+    """Return the condition that fits jobs of some phases, a user, a name, some ids or a team; empty or None: all.
+
+    Args:
+        reader: only jobs that this user may read.
+    """
     conditions = list[ColumnElement[bool]]()
     if phases:
         conditions.append(jobs.c.phase.in_(phases))
     if ids:
         conditions.append(jobs.c.id.in_(ids))
+    if team is not None:
+        conditions.append(jobs.c.team == team)
+    if reader is not None:
+        conditions.append(told_to(reader))
     if owner is not None:
         conditions.append(jobs.c.owner == owner)
     if name is not None:

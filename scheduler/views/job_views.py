@@ -20,6 +20,7 @@ from ...core.schemas import (
     UsageRow,
 )
 from ...core.sleeping import SleepingNode
+from ...core.teams import Priority
 from ...core.training_config import MetricTarget
 from ...core.usage import Usage, UsageOn, idle_gpu_minutes
 from ..changes.habits import habits_of
@@ -81,6 +82,9 @@ def job_row(
         idle_gpu_minutes=_rounded(idle_gpu_minutes(job.usage.values()), 2),
         failures=job.state.failures,
         owner=job.owner,
+        team=job.spec.team or "",
+        priority=(job.spec.priority or Priority.NORMAL).value,
+        labels=dict(job.spec.labels),
     )
 
 

@@ -84,6 +84,8 @@ ROUTES: list[tuple[str, str, dict[str, Any], set[str]]] = [
     ("PUT", "/v1/secrets/{secret}", {"content": b"x"}, CHANGE),
     ("DELETE", "/v1/secrets/{secret}", {}, CHANGE),
     ("POST", "/v1/secrets/rekey", {}, {OPERATOR}),
+    ("GET", "/v1/teams", {}, KNOWN),
+    ("PUT", "/v1/teams", {"json": {"file": {}}}, {OPERATOR}),
     ("GET", "/v1/users", {}, {OPERATOR}),
     ("PUT", "/v1/users/{user}", {"json": {"role": "user"}}, {OPERATOR}),
     ("GET", "/v1/tokens", {}, CHANGE),
@@ -166,7 +168,7 @@ def test_a_list_has_only_what_its_reader_may_see(api: Api) -> None:
 def test_whose_a_job_is_does_not_depend_on_what_its_sender_says(api: Api) -> None:
     body, headers = {**JOB_BODY, "spec": {**SPEC, "name": "whose"}}, {"Idempotency-Key": "whose"}
     job_id = api.ask("POST", "/v1/jobs", "bob", json=body, headers=headers).json()["id"]
-    assert api.service.owner(job_id) == "bob"
+    assert api.service.whose(job_id) == ("bob", "")
     told = api.ask("POST", "/v1/jobs", "bob", json={**body, "owner": "ann"}, headers=headers)
     assert (told.status_code, told.json()["detail"]) == (422, "owner: unknown field")
 

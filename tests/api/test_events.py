@@ -185,33 +185,33 @@ def test_a_reader_hears_that_its_connection_is_alive_while_the_scheduler_is_away
 def test_whose_a_new_job_is_is_asked_once_though_who_asked_first_goes_away(api: Api) -> None:
     job_id = api.job("ann")
 
-    async def ask() -> tuple[list[str], list[str]]:
+    async def ask() -> tuple[list[tuple[str, str]], list[str]]:
         scheduler = Away(api)
         scheduler.is_back = True
         shared = Context(scheduler, ApiSettings())
-        first = asyncio.create_task(shared.owner(job_id))
+        first = asyncio.create_task(shared.whose(job_id))
         await asyncio.sleep(0)  # it has begun to ask
-        others = [asyncio.create_task(shared.owner(job_id)) for _ in range(5)]
+        others = [asyncio.create_task(shared.whose(job_id)) for _ in range(5)]
         first.cancel()
         await asyncio.sleep(0)
-        late = asyncio.create_task(shared.owner(job_id))
+        late = asyncio.create_task(shared.whose(job_id))
         return [*(await asyncio.gather(*others)), await late], scheduler.asked
 
     owners, asked = asyncio.run(ask())
-    assert set(owners) == {"ann"}
-    assert asked == ["owner"]
+    assert set(owners) == {("ann", "")}
+    assert asked == ["whose"]
 
 
 def test_whose_an_unknown_job_is_can_be_asked_again(api: Api) -> None:
-    async def ask() -> str:
+    async def ask() -> tuple[str, str]:
         scheduler = Away(api)
         shared = Context(scheduler, ApiSettings())
         with pytest.raises(StateError):
-            await shared.owner("a-1")
+            await shared.whose("a-1")
         scheduler.is_back = True
         with pytest.raises(KeyError):
-            await shared.owner("a-1")
+            await shared.whose("a-1")
         api.job("ann")
-        return await shared.owner("a-1")
+        return await shared.whose("a-1")
 
-    assert asyncio.run(ask()) == "ann"
+    assert asyncio.run(ask()) == ("ann", "")

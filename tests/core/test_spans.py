@@ -1,7 +1,8 @@
 """Spans of time are read as people write them, and nothing else is one."""
 
 import pytest
-from coadapt.core.spans import Span, seconds_of
+from coadapt.core.span_field import Span
+from coadapt.core.spans import seconds_of
 from pydantic import TypeAdapter, ValidationError
 
 

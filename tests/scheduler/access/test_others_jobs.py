@@ -7,9 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from coadapt.core.identity import Reader
 from coadapt.scheduler.access.others_jobs import MOST_TEXT, OthersJobs
 
 from tests.support.api import Api
+
+BOB = Reader("bob")
 
 
 @pytest.fixture
@@ -34,18 +37,18 @@ def api(tmp_path: Path) -> Iterator[Api]:
 )
 def test_a_job_of_somebody_else_is_just_a_job(api: Api, text: str, told: str) -> None:
     others = OthersJobs(api.world.store)
-    assert others.hidden({"lines": [text]}, "bob") == {"lines": [told]}
+    assert others.hidden({"lines": [text]}, BOB) == {"lines": [told]}
     assert "net.v2-2 " not in f"{others.hidden(text, None)} "
 
 
 def test_an_error_tells_what_it_is_of_only(api: Api) -> None:
     others = OthersJobs(api.world.store)
-    assert others.error("job net.v2-2: secret: x", "bob") == "a job; operators see why"
-    assert others.error("nothing is told behind a colon", "bob") == "nothing is told behind a colon"
+    assert others.error("job net.v2-2: secret: x", BOB) == "a job; operators see why"
+    assert others.error("nothing is told behind a colon", BOB) == "nothing is told behind a colon"
 
 
 def test_a_long_text_is_cut(api: Api) -> None:
-    assert len(OthersJobs(api.world.store).hidden("a-" * 1_000_000, "bob")) == MOST_TEXT + 1
+    assert len(OthersJobs(api.world.store).hidden("a-" * 1_000_000, BOB)) == MOST_TEXT + 1
 
 
 def test_whose_a_job_is_is_looked_up_once(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -57,7 +60,7 @@ def test_whose_a_job_is_is_looked_up_once(api: Api, monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(api.world.store, "find", finds)
     for _ in range(3):
-        others.hidden("net.v2-2 and mine-1", "bob")
-        assert others.is_of("mine-1", "bob")
+        others.hidden("net.v2-2 and mine-1", BOB)
+        assert others.may_read("mine-1", BOB)
     assert sorted(looked) == ["mine-1", "net.v2-2"]
-    assert not others.is_of("gone-9", "bob")
+    assert not others.may_read("gone-9", BOB)

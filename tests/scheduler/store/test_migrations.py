@@ -99,7 +99,7 @@ def test_a_store_of_a_later_version_is_refused_and_stays_as_it_is(where: Path | 
     Store(where).close()
     raw(where, "update alembic_version set version_num='0099'")
     with pytest.raises(
-        StoreError, match=r"store version 0099, and this program writes version 0004; use the program"
+        StoreError, match=r"store version 0099, and this program writes version 0005; use the program"
     ):
         Store(where)
     assert raw(where, "select version_num from alembic_version") == [("0099",)]
