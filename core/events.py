@@ -29,6 +29,7 @@ class EventKind(Code):
     PAUSE = "pause", "the user paused the job: it saves, and gets no GPUs until it is resumed"
     RESUME = "resume", "the user let a paused job take part again, or an ended one go on"
     REQUEUE = "requeue", "the user had the job give up its GPUs and wait again, or an ended one run again"
+    BUDGET = "budget", "its user or team has used 80 % or all of its value units of the month"
     PLAN = "plan", "of the cluster: a round decided something new"
     LEARNED = "learned", "of the cluster: a model was fitted anew, and is taken or not"
     POWER = "power", "of the cluster: a machine goes to sleep, wakes, or did not do so"

@@ -32,6 +32,8 @@ from .changes.upkeep import steps
 from .executors.executor_backend import ExecutorBackend
 from .guarding import Guard, log_error
 from .job_orders import JobOrders
+from .jobs.fitting_types import allowed_types
+from .jobs.limits import EVERYTHING, admission
 from .jobs.record import JobRecord, Stopped
 from .nodes.node_source import NodeSource
 from .nodes.node_view import NodesSnapshot
@@ -39,8 +41,10 @@ from .observers.foresight import Foresight
 from .observers.hooks import CycleHook, HookError, Hooks, IntervalHook, PlanLogHook, RoundDone
 from .observers.known_profiles import KnownProfiles
 from .observers.learning import LearningHook
+from .observers.mean_prices import MeanPrices
 from .observers.phase_times import PhaseTimes
 from .observers.round_log import RoundLog
+from .observers.spending import Spending
 from .observers.tallies import Tallies
 from .reattachment import reattach
 from .records import Records
@@ -114,10 +118,13 @@ class SchedulingCycle:
         self._log = partial(log_error, store, clock)
         failed = partial(self._log, None)
         self.learning = LearningHook(store, RunLengthLearner(), NO_LENGTHS, settings.learned_dir, clock, failed)
+        self.teams, self.mean_prices = AppliedTeams(store), MeanPrices(store)
+        self.spending = Spending(store, clock, lambda: self.mean_prices.now)
+        self._admission = EVERYTHING  # of the newest round
         self.phase_times, self.tallies = PhaseTimes(), Tallies(clock, store.unretired.values())
         self.foresight = Foresight(settings.services, store, settings.learned_dir, advised, failed)
         own = (IntervalHook(store), PlanLogHook(store), self._known, self.learning, self.foresight)
-        hooks = (*own, self.phase_times, self.tallies, RoundLog(store, clock), *hooks)
+        hooks = (*own, self.mean_prices, self.phase_times, self.tallies, RoundLog(store, clock), *hooks)
         self._hooks = Hooks(hooks, strict=strict)
         self._records = Records(store, executors, self._hooks, settings)
         self._models = ModelCache()
@@ -132,7 +139,6 @@ class SchedulingCycle:
         self.rounds = 0
         self._planned_s: float | None = None  # when the last round was
         self.last_round: RoundDone | None = None
-        self.teams = AppliedTeams(store)
         self.lock = threading.RLock()
         self._guard = Guard(store, self._records, clock, self.lock)
         self.orders = JobOrders(
@@ -233,12 +239,24 @@ class SchedulingCycle:
         kept = {job.id for job in taking_part if job.quarantine or stays(job, nodes)}
         jobs = [job for job in taking_part if job.id not in kept]
         set_aside = [job for job in taking_part if job.id in kept]
-        trained = [job for job in jobs if job.phase in TRAINED_IN]
+        trained, teams = [job for job in jobs if job.phase in TRAINED_IN], self.teams.now
+        spent, cluster = self.spending.now(teams), nodes.cluster
+        self._admission = limits = admission(trained, teams, spent, lambda job: allowed_types(job.spec, cluster))
+        jobs, trained = ([job for job in some if job.id not in limits.held_out] for some in (jobs, trained))
         models = self._models.models(trained, nodes.cluster.gpu_types, self._guard.quarantine)
         lengths = self.learning.model
-        cluster, asleep = nodes.cluster, nodes.asleep
+        asleep, store = nodes.asleep, self._store
         return take_snapshot(
-            jobs, models, cluster, self._store, self._settings, now, lengths, asleep, set_aside=set_aside
+            jobs,
+            models,
+            cluster,
+            store,
+            self._settings,
+            now,
+            lengths,
+            asleep,
+            set_aside=set_aside,
+            most=limits.most,
         )
 
     def _plan(self, round: Round) -> Plan | None:
@@ -276,7 +294,9 @@ class SchedulingCycle:
         self._wanted = plan_slots(snapshot, plan, nodes, self._store.unretired.values(), self._guard.failed)
         self.rounds += 1
         self._planned_s = self._clock.monotonic_s()
-        done = RoundDone(self.rounds, snapshot.round, plan, dict(self._wanted.slots), seconds)
+        done = RoundDone(
+            self.rounds, snapshot.round, plan, dict(self._wanted.slots), seconds, self._admission.held_out
+        )
         self.last_round = done if self._planner is self._policy else None  # another one could not explain it
         self._hooks.planned(done)
 

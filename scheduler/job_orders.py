@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from ..core.errors import JobStateError, KeyReusedError
 from ..core.events import EventKind
 from ..core.job import JobSpec
+from ..core.job_limits import JobLimitError
+from ..core.teams import Teams
 from .changes.reactions import Reaction
 from .changes.verbs import Verb, cancel
+from .jobs.limits import queue_refusal
 from .jobs.record import JobRecord, Origin
 from .observers.tallies import Tallies
 from .records import Records
@@ -53,12 +56,19 @@ class JobOrders:
         script_key: str = "",
         origin: Origin | None = None,
         owner: str = "",
+        teams: Teams | None = None,
     ) -> JobRecord:
         """Store a job and return it; the same key again returns the same job.
 
-        Raises: KeyReusedError where the key came before with another job; StateError.
+        Args:
+            teams: whose limits count; None: there are none.
+
+        Raises: KeyReusedError where the key came before with another job; JobLimitError where one more is too
+        many; StateError.
         """
         with self._watch.storing(), self._lock:
+            if teams is not None and self._store.submitted(idempotency_key) is None:
+                check_queue(owner, spec.team, self._store.unretired.values(), teams)
             job, new = self._store.submit(
                 spec,
                 self._clock.steady_s(),
@@ -128,6 +138,14 @@ class JobOrders:
         if (wanted := self._wanted()) is not None and job.target:
             wanted.slots[job_id] = job.target
         self._ask_round()
+
+
+def check_queue(
+    owner: str, team: str | None, jobs: Iterable[JobRecord], teams: Teams | None, more: int = 1
+) -> None:
+    """Raise JobLimitError where more jobs of a user are too many to be queued."""
+    if refused := queue_refusal(owner, team, jobs, teams, more):
+        raise JobLimitError([refused])
 
 
 def _check_same(job: JobRecord, spec: JobSpec, package: str | None, owner: str) -> None:

@@ -18,6 +18,7 @@ from ..changes.submissions import accepted
 from ..changes.verbs import VERBS, resume_changed
 from ..cycle import SchedulingCycle
 from ..files.packages import PackageStore
+from ..job_orders import check_queue
 from ..jobs.record import ChangedFile, JobRecord
 from ..runtime.applied_teams import AppliedTeams
 from ..store.store import Store
@@ -50,7 +51,12 @@ class JobsDesk:
         spec = self._completed(accepted(spec_json, package, self._packages), owner)
         self._secrets.check(spec, owner)
         job = self._cycle.orders.submit(
-            spec, idempotency_key=idempotency_key, package=package, script_key=script_key, owner=owner
+            spec,
+            idempotency_key=idempotency_key,
+            package=package,
+            script_key=script_key,
+            owner=owner,
+            teams=self._teams.now,
         )
         return job.id
 
@@ -82,6 +88,7 @@ class JobsDesk:
             script_key=changed.get("script_key", source.script_key),
             origin=origin_of(source, spec, steps, self._settings, measured),
             owner=owner or source.owner,
+            teams=self._teams.now,
         )
         self._forks.begin(job.id)
         return job.id
@@ -121,6 +128,8 @@ class JobsDesk:
 
         Raises: KeyError, JobStateError.
         """
+        if (teams := self._teams.now) is not None and not (job := self._store.get(job_id)).active:
+            check_queue(job.owner, job.spec.team, self._store.unretired.values(), teams)
         return self._cycle.orders.do(job_id, VERBS[verb], key)
 
     def has_package(self, name: str) -> bool:

@@ -146,6 +146,7 @@ class JobRecord:
     notice: of a node that goes away; None: there is none.
     quarantine: why it takes part in no round and keeps what it has; "": it takes part.
     cancelled_s: since when it saves and leaves its GPUs, as its user has cancelled it; None: it does not.
+    bumped: when its user had it come first among own jobs; 0: never.
     saved_step: of the checkpoint that it wrote when it last left its GPUs; None: it has not told one.
     beyond: what a later version stored of it.
     """
@@ -208,6 +209,7 @@ class JobRecord:
     quarantine: str = ""
     cancelled_s: float | None = None
     saved_step: int | None = None
+    bumped: float = 0.0
     beyond: Mapping[str, Any] = field(default_factory=dict)
 
     def begun_again(self) -> JobRecord:

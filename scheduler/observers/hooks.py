@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -16,6 +16,7 @@ from ...core.events import EventKind
 from ...core.slot import Slot
 from ...executor.protocol.job_events import ExecutorEvent, Reported, Running
 from ...policies.contract.round import Plan, Round
+from ..jobs.limits import HeldOut
 from ..jobs.record import JobRecord
 from ..store.events import Event
 from ..store.intervals import UsageInterval
@@ -36,13 +37,17 @@ class Change:
 
 @dataclass(frozen=True)
 class RoundDone:
-    """A round that was planned. `wanted`: its slots by view id. `seconds`: how long planning took."""
+    """A round that was planned. `wanted`: its slots by view id. `seconds`: how long planning took.
+
+    held_out: jobs that limits kept out of it, by id.
+    """
 
     number: int
     round: Round
     plan: Plan
     wanted: dict[str, tuple[Slot, ...]]
     seconds: float
+    held_out: Mapping[str, HeldOut] = field(default_factory=dict)
 
     @cached_property
     def _took_part(self) -> frozenset[str]:
@@ -54,6 +59,8 @@ class RoundDone:
 
     def wait_reason(self, job_id: str) -> WaitReason | None:
         """Return why a job got nothing; None: it got something, or took no part. It is kept once worked out."""
+        if (held_out := self.held_out.get(job_id)) is not None:
+            return held_out.reason
         if job_id in self.plan.placements or job_id not in self._took_part:
             return None
         if job_id not in self._reasons:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ...core.cluster import Cluster
@@ -27,6 +27,7 @@ from ..jobs.record import JobRecord, ProfileRun, placement_of
 from ..jobs.sleeping_nodes import waited_for
 from ..store.store import Store
 from .expectations import NO_LENGTHS, expectations
+from .limited_specs import limited_spec
 from .profile_work import ProfileWork
 
 START_S = 900.0  # longest that processes may rightly take to start
@@ -187,6 +188,11 @@ def job_view(
     )
 
 
+def _limited(view: JobView, most: Mapping[str, int], cluster: Cluster) -> JobView:
+    gpu_types = cluster.of_pool(view.spec.pool or "").gpu_types
+    return replace(view, spec=limited_spec(view.spec, most, gpu_types))
+
+
 def restart_is_under_way(job: JobRecord) -> bool:
     """Return whether a restart is under way. It counts from when it was asked for."""
     return job.moving_since_s is not None and job.state.started_s is not None
@@ -221,6 +227,7 @@ def take_snapshot(
     asleep: Sequence[SleepingNode] = (),
     *,
     set_aside: Iterable[JobRecord] = (),
+    most: Mapping[str, Mapping[str, int]] | None = None,
 ) -> Snapshot:
     """Return everything that wants GPUs now, in submission order.
 
@@ -229,6 +236,7 @@ def take_snapshot(
     Args:
         lengths: of earlier runs.
         set_aside: jobs that keep the GPUs that they have and get no others, as those in quarantine.
+        most: GPUs by GPU type that single jobs may have at most, by id.
     """
     profiles = profile_views(jobs, cluster, settings.profile_share, now)
     views = list(profiles.values())
@@ -240,6 +248,8 @@ def take_snapshot(
         job_view(job, _of_use(models.get(job.id), job, cluster), expected[job.id], store, settings, now)
         for job in trains
     ]
+    if most:
+        views = [_limited(view, most[view.id], cluster) if view.id in most else view for view in views]
     views += [
         job_view(job, None, UNKNOWN if job.foretold is None else job.foretold.left(0.0), store, settings, now)
         for job in (jobs if asleep else ())

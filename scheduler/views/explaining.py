@@ -39,6 +39,9 @@ def explain(
     held_back = job.paused or bool(job.quarantine)
     outside = not job.active or held_back or last is None or all(v.id != job.id for v in last.round.jobs)
     sleeps = cluster is not None and sleepers_waited_for(job, cluster, asleep)
+    if last is not None and not held_back and not job.target and (kept := last.held_out.get(job.id)) is not None:
+        told = explanation_outside_round(job, cluster, compiling=compiling, asleep=asleep)
+        return told | {"reason": kept.reason.value, "lines": [f"{job.id} waits: {kept.told}"]}
     if last is None or outside or sleeps or (not job.target and slept_then(job, last)):
         return explanation_outside_round(job, cluster, compiling=compiling, asleep=asleep)
     found = explanation(policy.explain(job.id, last.round, last.plan))
