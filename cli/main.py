@@ -897,6 +897,14 @@ def simulate(
             "after a job arrives or ends, and jobs know what earlier ones of their script measured.",
         ),
     ] = False,
+    shares: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="A file of teams, whose terms hold; adds the figures of each team. A job is of the team that its "
+            "virtual cluster names, or of its user's.",
+        ),
+    ] = None,
     jobs: Annotated[int, typer.Option(help="Without --trace: jobs to make up.")] = 160,
     rate: Annotated[float, typer.Option(help="Without --trace: jobs submitted per hour.")] = 20.0,
     seed: Annotated[int, typer.Option(min=0, help="Seed of everything drawn.")] = 0,
@@ -954,6 +962,7 @@ def simulate(
             profiling_s=profiling_cost,
             lengths=Lengths(lengths),
             same=same_conditions,
+            shares=shares,
             estimates=estimates,
             services=services_of(service or (), service_option or ()),
             boot_s=boot,
@@ -980,12 +989,15 @@ def simulate(
             {
                 name: {key: value if value == value else None for key, value in found.items()}
                 | {"conditions": compared.conditions[name]}
+                | ({"teams": compared.teams[name]} if name in compared.teams else {})
                 for name, found in figures.items()
             },
             True,
         )
     else:
         _print(simulation.table(figures), False)
+        for name, of_teams in compared.teams.items():
+            _print(simulation.team_table(name, of_teams), False)
         _print(simulation.conditions(compared.conditions, same_conditions), False)
 
 

@@ -16,12 +16,14 @@ from ..policies.catalogue import make_policy
 from ..policies.warm_up import warm_up
 from ..simulator import resume
 from ..simulator.conditions import OPEN, Column, Conditions, differing
+from ..simulator.engine.outcome import Outcome
 from ..simulator.explained import ExplainedRound, explain
 from ..simulator.replay import baseline_of, column_of, kept, simulation, source_of
 from ..simulator.results.identity import MADE_BY, check_same, digest, project
 from ..simulator.results.metrics import MEANING
 from ..simulator.results.power import MEANING_OF_SLEEP, power_figures
 from ..simulator.results.saved import DESCRIPTION, SavedRun, describe, load, save
+from ..simulator.results.teams import MEANING_OF_TEAMS, team_figures
 from ..simulator.run import Simulation
 from ..simulator.sweep_file import PolicyChoice
 from ..simulator.synthetic import synthetic
@@ -79,6 +81,7 @@ class Comparison:
         self._nodes = read_cluster(cluster)
         self._source = source_of(bool(self._workload.steps.any()), profiles, self._nodes)
         self._columns = {name: self._column(name) for name in policies}
+        self.teams: dict[str, dict[str, dict[str, float]]] = {}  # policy -> team -> figures, with --shares
 
     @property
     def conditions(self) -> dict[str, dict[str, str]]:
@@ -102,10 +105,17 @@ class Comparison:
             warm_up(policy, options)  # otherwise compiling would use up the time limits of the first rounds
             outcome = made.run()
             figures[policy] = outcome.summary()
+            self._note_teams(policy, made, outcome)
             if any(engine.nodes.power is not None for engine in made.engines):
                 logs = [engine.nodes.log for engine in made.engines]
                 figures[policy] |= power_figures(logs, outcome, self._under.boot_s)
         return figures
+
+    def _note_teams(self, policy: str, made: Simulation, outcome: Outcome) -> None:
+        shares = [engine.shares for engine in made.engines if engine.shares is not None]
+        if shares:
+            duals = {kind: price for one in shares for kind, price in one.named_prices.items()}
+            self.teams[policy] = team_figures(outcome, shares[0].team, shares[0].teams, duals)
 
     def explain(self, job: str, at_s: float | None) -> dict[str, ExplainedRound]:
         """Return what each policy says of a job, at or after `at_s` of the trace; None: in its last round."""
@@ -195,6 +205,14 @@ def table(summaries: Mapping[str, Mapping[str, float]]) -> RenderableType:
         if all(key in summary for summary in summaries.values()):
             view.add_row(meaning, *[f"{summary[key]:.4g}" for summary in summaries.values()])
     return view
+
+
+def team_table(policy: str, teams: Mapping[str, Mapping[str, float]]) -> RenderableType:
+    """Return the figures of the teams of a policy's run, one row per team."""
+    view = columns_of(MEANING_OF_TEAMS.values(), f"{policy}, by team")
+    for name, found in teams.items():
+        view.add_row(name, *[f"{found[key]:.4g}" for key in MEANING_OF_TEAMS])
+    return Group("", view)
 
 
 def columns_of(names: Iterable[str], head: str = "") -> Table:

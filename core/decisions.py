@@ -25,6 +25,8 @@ class WaitReason(Code):
     HAD_ITS_TURN = "had_its_turn", "it rests after its turn, as jobs that share time do"
     KEPT_BY_OTHERS = "kept_by_others", "it must be served, but jobs that may not be stopped hold the GPUs"
     PLACE_KEPT = "place_kept", "a place is kept for a job that has waited long, and it may not take that"
+    TEAM_CAP = "team_cap", "its team has as many GPUs as its cap allows"
+    KEPT_FOR_TEAMS = "kept_for_teams", "GPUs that it could use are kept for the guarantee of another team"
     NO_SHARE_YET = "no_share_yet", "its share of GPU time is worked out when the others' shares next are"
     QUARANTINED = "quarantined", "something is wrong with it, and `coadapt requeue` lets it take part again"
     LIMIT_RUNNING = "limit_running", "its user or team has as many running jobs as its limit allows"

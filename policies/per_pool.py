@@ -12,6 +12,7 @@ from .contract.explanation import Explanation, job_of, plain_explanation
 from .contract.plan_check import check_plan
 from .contract.policy import Policy
 from .contract.round import Plan, Round
+from .contract.sharing import Standing
 from .contract.traits import PolicyTraits
 
 
@@ -36,7 +37,7 @@ class PerPool(Policy):
     def plan(self, round: Round) -> Plan:
         """Plan every pool that has nodes and jobs."""
         if _knows_no_pools(round):
-            return self.of("").plan(round)
+            return self.of("").plan(_outside_pools(round))
         parts = rounds_of_pools(round)
         plans: dict[str, Plan] = {}
         failures: dict[str, Exception] = {}
@@ -51,7 +52,7 @@ class PerPool(Policy):
     def explain(self, job: str, round: Round, plan: Plan) -> Explanation:
         """Explain a job by the rules of its pool's policy."""
         if _knows_no_pools(round):
-            return self.of("").explain(job, round, plan)
+            return self.of("").explain(job, _outside_pools(round), plan)
         pool = round.jobs[job_of(job, round)].spec.pool or ""
         if pool not in plan.pools or pool in plan.failures:
             of_pool = replace(round, cluster=round.cluster.of_pool(pool))  # what others leave free is not for it
@@ -71,6 +72,11 @@ def _knows_no_pools(round: Round) -> bool:
     return set(round.cluster.pools) <= {""} and all(job.spec.pool is None for job in round.jobs)
 
 
+def _outside_pools(round: Round) -> Round:
+    """Return a round with what teams were promised outside pools."""
+    return round if round.sharing is None else replace(round, sharing=round.sharing.of_pool(""))
+
+
 def rounds_of_pools(round: Round) -> dict[str, Round]:
     """Split a round into one per pool that has nodes and jobs."""
     jobs: dict[str, list[int]] = {}
@@ -83,6 +89,7 @@ def rounds_of_pools(round: Round) -> dict[str, Round]:
             round.cluster.of_pool(pool),
             [round.jobs[i] for i in at],
             tuple(node for node in round.asleep if node.pool == pool),
+            None if round.sharing is None else round.sharing.of_pool(pool),
         )
         for pool, at in jobs.items()
         if pool in round.cluster.pools
@@ -120,6 +127,17 @@ def together(plans: Mapping[str, Plan], round: Round) -> Plan:
             for note in plan.notes
         ],
         decisions=LazyMapping(round.columns.ids.tolist(), decision),
+        teams=_teams_together(plans),
         again_s=min((plan.again_s for plan in parts if plan.again_s is not None), default=None),
         pools=dict(plans),
     )
+
+
+def _teams_together(plans: Mapping[str, Plan]) -> dict[str, dict[str, Standing]]:
+    """Return how teams stand in all pools; types are named as prices are."""
+    found: dict[str, dict[str, Standing]] = {}
+    for pool, plan in plans.items():
+        for team, by_type in plan.teams.items():
+            named = {f"{t}@{pool}" if pool else t: standing for t, standing in by_type.items()}
+            found.setdefault(team, {}).update(named)
+    return found

@@ -16,7 +16,7 @@ from ..estimators.goodput import BatchChoice, JobModel, best_batch
 from .choosing.decided import what_it_takes
 from .choosing.eligibility import Eligibility, eligibility, has_room
 from .contract.configuration import Configuration, ConfigurationSet
-from .contract.explanation import Explanation, explained, headline, job_of, notes_on
+from .contract.explanation import Explanation, explained, headline, job_of, notes_on, team_facts, team_sentences
 from .contract.round import JobView, Plan, Round
 from .placing.ledger import is_pinned
 
@@ -118,6 +118,7 @@ def explain_program(job_id: str, round: Round, plan: Plan, rules: Callable[[JobV
     priced = [f"{t} {price:.3g}" for t, price in plan.prices.items()]
     if priced:
         lines.append("Price of one GPU this round, in units of the objective: " + ", ".join(priced) + ".")
+    lines += team_sentences(job_id, round, plan)
     least = ALIKE * (options[chosen].goodput if chosen >= 0 else 0.0)
     better = sorted((o for o in options if o.goodput > least), key=lambda o: -o.goodput)
     if better and not keeps:
@@ -133,6 +134,7 @@ def explain_program(job_id: str, round: Round, plan: Plan, rules: Callable[[JobV
         best = (max((o for o in others if o.gpu_type == t), key=lambda o: o.goodput) for t in types)
         lines += [_line(option, samples) for option in best]
     facts = {
+        **({} if round.sharing is None else team_facts(job_id, round, plan)),
         **own_rules.facts,
         **({"gpu_price": own_rules.gpu_price} if own_rules.gpu_price else {}),
         "prices": dict(plan.prices),

@@ -50,6 +50,7 @@ class Conditions:
     `estimates`: the file of estimates, for `Lengths.ESTIMATED`.
     `services`: options by name of the services that run beside; with `durations`, `lengths` is what it foretells.
     `boot_s`: until a node is back that a service wakes.
+    `shares`: the file of teams; None: there are none.
     `same`: what is left open is as in the live service, whatever the policy counts on.
     """
 
@@ -64,6 +65,7 @@ class Conditions:
     estimates: Path | None = None
     services: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     boot_s: float = 300.0
+    shares: Path | None = None
 
     def __post_init__(self) -> None:
         if not 0 <= self.boot_s < math.inf:
@@ -94,6 +96,8 @@ class Conditions:
             found["estimates_sha256"] = digest(self.estimates)
         if self.services:
             found["services"] = {name: dict(options) for name, options in self.services.items()}
+        if self.shares is not None:
+            found["shares_sha256"] = digest(self.shares)
         if self.boot_s != Conditions.boot_s:
             found["boot_s"] = self.boot_s
         if self.failures is not None:
@@ -147,6 +151,8 @@ class Column:
             found["node failures"] = f"each node after {up_h:g} h on average, for {down_h:g} h"
         without = "none; those that the trace names are ignored" if named else "none"
         found["services"] = ", ".join(under.services) or "none"
+        if under.shares is not None:
+            found["teams"] = under.shares.name
         found["pools"] = f"{', '.join(pools)}: each by itself" if pools else without
         return found
 

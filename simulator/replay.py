@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 
 from ..core.cluster import Cluster
+from ..core.teams_file import TeamsFileError
+from ..core.teams_file import read as read_teams
 from ..core.training_config import Adaptivity
 from ..core.wording import n_gpus
 from ..policies.catalogue import make_policy
@@ -20,6 +22,7 @@ from .engine.engine import Engine
 from .engine.node_states import Power
 from .engine.outcome import Outcome
 from .engine.services import SimulatedServices
+from .engine.shares import SimulatedShares, check_fit, teams_of_jobs
 from .jobs.adaptive import AdaptiveWorld
 from .jobs.adaptive_tables import AdaptiveTableWorld
 from .jobs.applications import MeasuredApplications
@@ -91,8 +94,16 @@ def simulation(
     failures = under.failures
     services = SimulatedServices(under.services, workload.began_s) if under.services else None
     sources = _sources(workload, under, services)
+    shared = None if under.shares is None else shares_of(under.shares, workload, nodes)
 
     def engine(part: Workload, on: Cluster) -> Engine:
+        made = _engine(part, on)
+        if shared is not None:
+            pool = next((name for name, cluster in nodes.parts.items() if cluster is on), "")
+            made.shares = replace(shared, pool=pool)
+        return made
+
+    def _engine(part: Workload, on: Cluster) -> Engine:
         made = make_policy(policy, **options)
         conditions = column_of(made.traits, part, source, under)
         timing, fixed = conditions.timing, conditions.fixed_sizes
@@ -137,6 +148,17 @@ def simulation(
     if services is not None and services.advise_machines:
         found.let_sleep(Power(services.advise, under.boot_s))
     return found
+
+
+def shares_of(path: Path, workload: Workload, nodes: SimulatedCluster) -> SimulatedShares:
+    """Return the teams of a file for the jobs of a trace. Raise ValueError, in one sentence, if they do not fit."""
+    try:
+        teams = read_teams(path.read_bytes())
+    except (OSError, TeamsFileError) as error:
+        raise ValueError(f"--shares: {path}: {error}") from None
+    named = [Cluster(tuple(replace(node, pool=name) for node in part.nodes)) for name, part in nodes.parts.items()]
+    check_fit(teams, named)
+    return SimulatedShares(teams, teams_of_jobs(workload, teams))
 
 
 def _sources(workload: Workload, under: Conditions, services: SimulatedServices | None) -> Sources:

@@ -105,6 +105,11 @@ class ChoiceProgram:
         return _read_only(self._limits.usage[0] if self._limits.kinds == 1 else self._limits.usage)
 
     @property
+    def grouping(self) -> tuple[Ints, Floats]:
+        """(columns,) the group and the size of each column, for another program of the same columns."""
+        return self._order.group.copy(), self._order.size.copy()
+
+    @property
     def capacity(self) -> Floats:
         """(limits,). `set_capacity` changes it."""
         return _read_only(self._limits.capacity)

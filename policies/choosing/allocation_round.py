@@ -20,14 +20,16 @@ from ..contract.round import JobView, Note, Plan, Round
 from ..placing.demand import Demand
 from ..placing.ledger import is_pinned
 from ..placing.placer import Placer
+from ..sharing.team_prices import TeamPrices
 from .decided import ProgramReasons, decisions_of, no_configuration
 from .demand_limits import DemandKinds
 from .goodput_rows import GoodputRows
-from .kept_place import keep_place
+from .kept_place import keep_place, within_caps
 from .lazy import LazyMapping
 from .leftovers import leftovers
 from .recent_needs import RecentNeeds
 from .solvers import SOLVERS, allocation_solver
+from .team_round import RoundTeams
 from .time_shares import TimeShares
 
 # A bonus far below any real difference. Among equal choices jobs stay, then those that came first win.
@@ -88,6 +90,10 @@ class Weights:
     scale: np.ndarray
     stay_gain: np.ndarray
 
+    def times(self, factor: np.ndarray) -> Weights:
+        """Return the weights of jobs whose gains are worth (jobs,) `factor` times as much."""
+        return Weights(self.offset * factor, self.scale * factor, self.stay_gain * factor)
+
 
 @dataclass(slots=True)
 class _Kept:
@@ -123,6 +129,7 @@ class ProgramPolicy(ABC):
         self._kept: dict[str, _Kept] = {}
         window_s = options.timeshare_window_s
         self._turns = None if window_s is None else TimeShares(window_s)
+        self._team_prices = TeamPrices()
         self.ageing = self.ageing or options.gpu_price > 0  # what a price is in units of `base` changes with time
 
     @abstractmethod
@@ -185,7 +192,11 @@ class ProgramPolicy(ABC):
             job.id: job.placement for job in jobs if job.placement is not None and is_pinned(job, round.cluster)
         }
         kept = keep_place(jobs, held, round.cluster, round.now, self._options.patience_s)
+        if round.sharing is not None:
+            kept = within_caps(kept, round.sharing, held)
         held.update(kept.given)
+        sharing = round.sharing
+        teams = None if sharing is None else RoundTeams.of(sharing, configurations, held, round.now)
         kinds = self._kinds_of(round.cluster, jobs)
         jobs = [job for job in jobs if job.id not in kept.waits]
         limits = kinds.limits(configurations.limits(held.values()), configurations, held.values())
@@ -194,6 +205,8 @@ class ProgramPolicy(ABC):
             current, stay_base = self._value(program, jobs, held, configurations)
             shares = np.ones(len(jobs)) if self._turns is None else self._turns.factors(jobs, round.now)
             weights = self.weigh(jobs, current, stay_base, shares)
+            if teams is not None:
+                weights = weights.times(teams.factors(jobs))
             free = [i for i, job in enumerate(jobs) if job.id not in held]
             ids = [jobs[i].id for i in free]
             program.set_weights(ids, weights.offset[free], weights.scale[free])
@@ -203,7 +216,11 @@ class ProgramPolicy(ABC):
         try:
             if others:
                 program.upsert(others, to_come, to_come > 0)
-            solution = self._solver.solve(program, ids + others, self._options.gap, self._options.time_limit_s)
+            limits_of = self._options.gap, self._options.time_limit_s
+            solution, shared = self._solver.solve(program, ids + others, *limits_of), None
+            if teams is not None:
+                shared = teams.solve(self._team_prices, program, ids + others, solution, *limits_of)
+                solution = shared.solution
         finally:
             program.remove([id for id in others if id in program])
 
@@ -225,7 +242,10 @@ class ProgramPolicy(ABC):
         )
         placements, unplaced = dict(placed.placements), placed.unplaced
         if unplaced:  # enough CPUs or memory are free in all, but not together
-            placements |= leftovers(ids, program.entries(ids), placements, configurations, demands.__getitem__)
+            found = leftovers(ids, program.entries(ids), placements, configurations, demands.__getitem__)
+            for id, placement in found.items():
+                if teams is None or teams.within_cap(id, placements, placement):
+                    placements[id] = placement
             unplaced = tuple(id for id in unplaced if id not in placements)
         notes += [Note(f"job {id}: no room on the nodes that are left for {wanted[id]}", id) for id in unplaced]
         gains = LazyMapping(
@@ -234,19 +254,27 @@ class ProgramPolicy(ABC):
         )
         costs = LazyMapping(
             [job.id for job in jobs],
-            lambda i: _costs(solution, limits, configurations, kinds.of(demands[jobs[i].id])),
+            lambda i: (
+                _costs(solution, limits, configurations, kinds.of(demands[jobs[i].id]))
+                + (0.0 if teams is None or shared is None else teams.costs(jobs[i].id, shared))
+            ),
         )
+        prices = _prices(solution, limits, configurations)
+        standing = {} if teams is None or shared is None else teams.stand(shared, placements, prices)
+        if shared is not None and shared.short:
+            notes.append(Note(f"guarantees lack {shared.short:g} GPUs, for which the nodes leave no room"))
         unmet = {ids[row] for row in solution.unmet}
         resting = frozenset(() if self._turns is None else self._turns.resting)
         reasons = ProgramReasons(
-            round, configurations, gains, costs, wanted, placements, unmet, resting, kept.waits
+            round, configurations, gains, costs, wanted, placements, unmet, resting, kept.waits, standing
         )
         return Plan(
             placements=placements,
             objective=solution.objective,
             bound=solution.bound,
             gap=solution.gap,
-            prices=_prices(solution, limits, configurations),
+            prices=prices,
+            teams=standing,
             solver_s=solution.solver_s,
             evictions=len(placed.evicted) + len(unplaced),
             notes=tuple(notes),

@@ -16,6 +16,7 @@ from ...core.resources import idle_gpus
 from ...core.wording import n_gpus
 from ..contract.configuration import Configuration, ConfigurationSet
 from ..contract.round import JobView, Round
+from ..contract.sharing import Standing
 from ..placing.demand import WISH, Demand
 from ..placing.devices import gpus_only
 from ..placing.ledger import Ledger
@@ -136,6 +137,24 @@ def no_cpus_or_memory(job: JobView, gpus: int, left: Left, types: Collection[str
     return Waiting(WaitReason.NO_CPUS_OR_MEMORY, f"{_asks(job.spec)}; free GPUs have less than that.")
 
 
+def capped_types(standing: Mapping[str, Standing], could: Mapping[str, int]) -> list[str]:
+    """Return the GPU types that a job could use, if its team's caps block all of them.
+
+    Args:
+        could: the fewest GPUs that it may have of each type.
+    """
+    capped = [
+        t
+        for t, gpus in could.items()
+        if t in standing and (most := standing[t].cap) is not None and standing[t].used + gpus > most
+    ]
+    return capped if len(capped) == len(could) else []
+
+
+def _is_preferred(team: str, own: str, standing: Standing | None) -> bool:
+    return team != own and standing is not None and standing.under > 0
+
+
 def what_it_takes(spec: JobSpec) -> str:
     """Return the subject and verb of a sentence on what others could do with what a job takes."""
     return "its GPUs are" if Demand.of(spec).is_wish else "its GPUs, CPUs and memory are"
@@ -234,6 +253,7 @@ class ProgramReasons:
         unmet: jobs that must be served and cannot be.
         resting: jobs that rest after their turn.
         waits: why jobs that are no part of the program wait, by their ids.
+        teams: how teams stand, by team and GPU type.
     """
 
     round: Round
@@ -245,6 +265,7 @@ class ProgramReasons:
     unmet: Collection[str] = ()
     resting: Collection[str] = ()
     waits: Mapping[str, Waiting] = field(default_factory=dict)
+    teams: Mapping[str, Mapping[str, Standing]] = field(default_factory=dict)
 
     @cached_property
     def _left(self) -> Left:
@@ -286,11 +307,34 @@ class ProgramReasons:
             )
         if (lacks := self._lacks(job, smallest)) is not None:
             return lacks
+        if (shared := self._by_teams(job, options, best)) is not None:
+            return shared
         cost = float(self.costs[job.id][best])
         to_others = f"{what_it_takes(job.spec)} worth {cost:.3g} to other jobs"
         return Waiting(
             WaitReason.OUTBID, f"Its best option, {name}, would add {gain:.3g} to the objective; {to_others}."
         )
+
+    def _by_teams(self, job: JobView, options: np.ndarray, best: int) -> Waiting | None:
+        """Say that its team's cap, or the guarantee of another team, keeps a job waiting; None: neither does."""
+        sharing = self.round.sharing
+        if sharing is None:
+            return None
+        arrays, own = self.configurations.arrays, sharing.team.get(job.id, "")
+        could = {
+            t: int(arrays.gpus[options & (arrays.type_index == i)].min())
+            for i, t in enumerate(arrays.gpu_types)
+            if (options & (arrays.type_index == i)).any()
+        }
+        if capped := capped_types(self.teams.get(own, {}), could):
+            t = capped[0]
+            return Waiting(WaitReason.TEAM_CAP, self.teams[own][t].told(own, t))
+        gpu_type = self.configurations[best].gpu_type
+        first = [team for team, by_type in self.teams.items() if _is_preferred(team, own, by_type.get(gpu_type))]
+        if not first:
+            return None
+        detail = f"Other teams ask for their guarantees of {gpu_type}: {', '.join(sorted(first)[:3])}."
+        return Waiting(WaitReason.KEPT_FOR_TEAMS, detail)
 
     def _lacks(self, job: JobView, c: Configuration) -> Waiting | None:
         return no_cpus_or_memory(job, c.gpus, self._left, (c.gpu_type,))

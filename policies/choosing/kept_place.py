@@ -19,6 +19,7 @@ from ...core.job import JobSpec
 from ...core.placement import NodeShare, Placement
 from ...core.wording import n_gpus
 from ..contract.round import JobView
+from ..contract.sharing import Sharing, used_by_teams
 from ..placing.demand import Demand
 from ..placing.ledger import Ledger
 from ..placing.speeds import is_whole, startable_on, types_with_room
@@ -76,6 +77,22 @@ def keep_place(
         if not _is_fixed(job.spec) or _start(job, ledger, given) is None:
             detail = f"A place is kept for job {first.id}, which has waited for {minutes} minutes."
             waits[job.id] = Waiting(WaitReason.PLACE_KEPT, detail)
+    return KeptPlace(given, waits)
+
+
+def within_caps(kept: KeptPlace, sharing: Sharing, held: Mapping[str, Placement]) -> KeptPlace:
+    """Return the same without the starts that exceed the caps of teams, beside placements that are held."""
+    used, given, waits = used_by_teams(sharing, held), dict[str, Placement](), dict(kept.waits)
+    for job, placement in kept.given.items():
+        team = sharing.team.get(job, "")
+        most = sharing.terms[team].cap.get(placement.gpu_type) if team in sharing.terms else None
+        total = used.get((team, placement.gpu_type), 0) + placement.gpus
+        if most is not None and total > most:
+            waits[job] = Waiting(
+                WaitReason.TEAM_CAP, f"Its team {team} has a cap of {most} {placement.gpu_type}; with it, {total}."
+            )
+            continue
+        given[job], used[team, placement.gpu_type] = placement, total
     return KeptPlace(given, waits)
 
 

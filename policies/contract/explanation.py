@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from ...core.decisions import Decision, Placed, Refused, WaitReason
@@ -11,6 +11,7 @@ from ...core.placement import Placement
 from ...core.resources import idle_gpus
 from ...core.wording import n_gpus
 from .round import JobView, Plan, Round
+from .sharing import Standing
 
 # The details of these reasons say how many GPUs the job needs.
 SAY_WHAT_IS_NEEDED = (WaitReason.TOO_LARGE, WaitReason.NO_ROOM, WaitReason.FRAGMENTED)
@@ -114,7 +115,9 @@ def explained(
         rank, count = int((plan.order == i).argmax()) + 1, len(plan.order)
         found |= {"rank": rank, "jobs": count}
         sentences.append(f"It is number {rank} of {count} in the policy's order.")
-    sentences += standing
+    sentences += [*standing, *(found_by_team := team_sentences(job_id, round, plan))]
+    if found_by_team:
+        found |= team_facts(job_id, round, plan)
     return Explanation(
         job_id=job_id,
         name=job.spec.name,
@@ -124,6 +127,26 @@ def explained(
         sentences=(*sentences, *(f"note: {note}" for note in notes_on(job_id, plan))),
         facts=found,
     )
+
+
+def team_sentences(job_id: str, round: Round, plan: Plan) -> list[str]:
+    """Say how a job's team stands on each GPU type that the job may use; nothing without teams."""
+    return [standing.told(team, t) for team, t, standing in _standings(job_id, round, plan)]
+
+
+def team_facts(job_id: str, round: Round, plan: Plan) -> dict[str, Any]:
+    """Return what `team_sentences` state."""
+    found = _standings(job_id, round, plan)
+    by_type = {t: {**asdict(standing), "borrowed": standing.borrowed} for _, t, standing in found}
+    return {"team": round.sharing.team.get(job_id) if round.sharing else None, "team_gpus": by_type}
+
+
+def _standings(job_id: str, round: Round, plan: Plan) -> list[tuple[str, str, Standing]]:
+    team = None if round.sharing is None else round.sharing.team.get(job_id)
+    if team is None:
+        return []
+    spec = round.jobs[job_of(job_id, round)].spec
+    return [(team, t, one) for t, one in plan.teams.get(team, {}).items() if spec.gpus_per_replica(t)]
 
 
 def expectation(job: JobView, otherwise: str) -> tuple[str, dict[str, Any]]:

@@ -21,6 +21,7 @@ from ...core.placement import Placement
 from ...core.usage import UsageOn
 from ...estimators.goodput import GoodputModel, goodput_matrix
 from .configuration import ConfigurationSet
+from .sharing import Sharing, Standing
 
 
 @dataclass(frozen=True)
@@ -105,6 +106,7 @@ class Round:
 
     `jobs` may build its views when they are read. It then has `columns` of its own. `asleep`: nodes that are
     powered off or on their way back. No job can be placed there now, and jobs may wait for them.
+    `sharing`: what teams were promised; None: there are no teams.
     """
 
     now: float
@@ -112,6 +114,7 @@ class Round:
     cluster: Cluster
     jobs: Sequence[JobView]
     asleep: tuple[Node, ...] = ()
+    sharing: Sharing | None = None
 
     @cached_property
     def columns(self) -> JobColumns:
@@ -160,6 +163,8 @@ class Plan:
     configurations: ConfigurationSet | None = None
     # The plans of the pools that this plan joins; empty if the cluster is planned as a whole.
     pools: Mapping[str, Plan] = field(default_factory=dict)
+    # How teams stand after the round, by team and GPU type; empty without teams.
+    teams: Mapping[str, Mapping[str, Standing]] = field(default_factory=dict)
     # Why pools are not planned, by pool: their policy raised. Their jobs keep what they have.
     failures: Mapping[str, Exception] = field(default_factory=dict)
 

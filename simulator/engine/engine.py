@@ -27,6 +27,7 @@ from .outcome import Outcome
 from .plan_ledger import PlanLedger
 from .round_clock import AtEvents, AtIntervals, EarlyRounds, RoundClock
 from .services import SimulatedServices
+from .shares import SimulatedShares
 from .views import Views
 
 
@@ -83,6 +84,7 @@ class Engine:
     clock: RoundClock | None = None  # None: the clock of `timing`
     watch: Callable[[Round, Plan], None] | None = None  # sees every plan before it is carried out
     services: SimulatedServices | None = None  # of the whole cluster; several engines may share them
+    shares: SimulatedShares | None = None  # of teams; None: there are none
     nodes: NodeStates = field(init=False, repr=False)
     _jobs: JobStates = field(init=False, repr=False)
 
@@ -348,11 +350,16 @@ class Engine:
                 self._place(job, placement, waits.get(job, Wait()))
             elif self.world.learns:
                 self._set_rate(job, placement)
+        if self.shares is not None:
+            self.shares.decided(plan, self._now)
         if self.nodes.power is not None:
             self._act(round, plan)
 
     def _round(self, jobs: Sequence[JobView]) -> Round:
-        return Round(self._now, self.timing.interval_s, self.nodes.up, jobs, self.nodes.asleep)
+        sharing = None
+        if self.shares is not None:
+            sharing = self.shares.sharing([str(id) for id in self._ids[np.sort(self._active)]], self._now)
+        return Round(self._now, self.timing.interval_s, self.nodes.up, jobs, self.nodes.asleep, sharing)
 
     def _act(self, round: Round, plan: Plan) -> None:
         """Let nodes sleep and wake as the power adviser says after a round."""

@@ -1,0 +1,65 @@
+"""What a team asks for of its guarantee: what its jobs would take if they had it to themselves."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...optimizer.allocation.options import Flags, Floats, Ints
+from .options import EQUAL, NOTHING, TeamOptions, Terms
+
+
+def alone(options: TeamOptions, guarantee: Floats, which: Flags) -> Ints:
+    """Return the plan of teams that each have their guarantee alone: `which` (places,) matter.
+
+    Each job begins with nothing. The change that gains most for each GPU more comes first, as long as it fits in
+    what is left of the guarantee, until none gains. Ties go to the first row, then to the fewer GPUs.
+    """
+    plan, left = np.full(options.rows, NOTHING), np.append(guarantee, 0.0)
+    may = np.append(which, False)[options.place] & (options.gpus <= left[options.place]) & (options.gain > EQUAL)
+    some = np.flatnonzero(may)
+    row, place, gpus, gain = options.row[some], options.place[some], options.gpus[some], options.gain[some]
+    while len(some):
+        now = plan[row]
+        has = now >= 0
+        more_gain = gain - np.where(has, options.gain[now], 0.0)
+        more = gpus - np.where(has & (options.place[now] == place), options.gpus[now], 0.0)
+        open_ = np.flatnonzero((more_gain > EQUAL) & (more <= left[place] + EQUAL))
+        if not len(open_):
+            break
+        rate = more_gain[open_] / np.maximum(more[open_], 1e-3)
+        order = open_[np.lexsort((gpus[open_], row[open_], -rate))]
+        order = order[np.sort(np.unique(row[order], return_index=True)[1])]
+        for k in order.tolist():
+            if more[k] <= left[place[k]] + EQUAL:
+                old = plan[row[k]]
+                if old >= 0:
+                    left[options.place[old]] += options.gpus[old]
+                left[place[k]] -= gpus[k]
+                plan[row[k]] = some[k]
+    return plan
+
+
+def asked(options: TeamOptions, guarantee: Floats, which: Flags, cap: Floats) -> Terms:
+    """Return the terms by which guarantees are met: each place covers what its team would take alone.
+
+    A job that has on another GPU type what gains it as much covers the GPUs that it would take.
+
+    Args:
+        guarantee, cap: (places,).
+        which: (places,) whose team's guarantee counts.
+    """
+    plan = alone(options, guarantee, which)
+    has = np.flatnonzero(plan >= 0)
+    home, worth, size = (
+        np.full(options.rows, options.places),
+        np.full(options.rows, np.inf),
+        np.zeros(options.rows),
+    )
+    home[has], worth[has], size[has] = options.place[plan[has]], options.gain[plan[has]], options.gpus[plan[has]]
+    others = (options.place != home[options.row]) & (options.gain >= worth[options.row] - EQUAL)
+    return Terms(
+        cap,
+        options.of_places(plan),
+        np.where(others, home[options.row], options.places),
+        np.where(others, size[options.row], 0.0),
+    )

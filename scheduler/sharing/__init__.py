@@ -1,0 +1,1 @@
+"""What teams have used, which leases of jobs run, and what follows for a round; pure."""
