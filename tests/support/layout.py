@@ -45,6 +45,7 @@ ROOMS: dict[str, set[str]] = {
     "scheduler/store": {"core", "estimators", "scheduler/jobs"},
     "scheduler/services": {"core", "estimators", "policies"},
     "scheduler/power": {"core", "scheduler/services"},
+    "scheduler/scaling": {"core", "policies"},
     "scheduler/runtime": {"core", "policies", "scheduler/store"},
     "scheduler/files": {"core", "executor/files", "executor/sandbox"},
     "scheduler/access": {
@@ -58,8 +59,10 @@ ROOMS: dict[str, set[str]] = {
     "scheduler/nodes": {
         "core",
         "executor",
+        "policies",
         "scheduler/power",
         "scheduler/runtime",
+        "scheduler/scaling",
         "scheduler/services",
         "scheduler/store",
     },
@@ -147,7 +150,7 @@ ROOMS: dict[str, set[str]] = {
     },
     "scheduler/desks": {"core", "estimators", "policies", "executor/files", "scheduler"},
     "scheduler/service": {"core", "estimators", "policies", "executor/protocol", "scheduler", "scheduler/desks"},
-    "simulator": {"core", "estimators", "optimizer", "policies", "scheduler/services"},
+    "simulator": {"core", "estimators", "optimizer", "policies", "scheduler/scaling", "scheduler/services"},
     "dashboard": {"core"},
     "api": {"core", "dashboard"},
     "client": {"core"},
