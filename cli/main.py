@@ -186,6 +186,12 @@ def up(
     power: Annotated[
         Path | None, typer.Option(metavar="FILE.yaml", help="How machines are powered off and on.")
     ] = None,
+    scaling: Annotated[
+        Path | None, typer.Option(metavar="FILE.yaml", help="Which nodes may be bought, their prices, the budget.")
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="With --scaling: ask for no node, and tell what would be asked for.")
+    ] = False,
     cloud: Annotated[
         Cloud, typer.Option(help="Whose spot notices nodes listen for; auto: each finds out which cloud it is in.")
     ] = Cloud.NONE,
@@ -240,6 +246,10 @@ def up(
         raise typer.BadParameter(str(error)) from None
     if power is not None:
         chosen["power"] = _power(power, emulate is not None)
+    if scaling is not None:
+        chosen["scaling"] = _scaling(scaling, dry_run)
+    elif dry_run:
+        raise typer.BadParameter("--dry-run: goes with --scaling FILE.yaml")
     try:
         settings = Settings(**chosen)
     except ValidationError as error:
@@ -274,6 +284,17 @@ def _power(path: Path, emulated: bool) -> Any:
     if settings.adapter == "emulated" and not emulated:
         raise typer.BadParameter(f"--power: {path}: adapter: emulated is only for --emulate")
     return settings
+
+
+def _scaling(path: Path, dry_run: bool) -> Any:
+    """Read a scaling file. Raise BadParameter for one that cannot be used."""
+    from ..deploy import scaling_file
+
+    try:
+        settings = scaling_file.load(path)
+    except scaling_file.ScalingFileError as error:
+        raise typer.BadParameter(f"--scaling: {error}") from None
+    return settings.model_copy(update={"mode": "dry_run"}) if dry_run else settings
 
 
 def _policy_options(texts: Sequence[str] | None) -> dict[str, Any]:

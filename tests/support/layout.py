@@ -131,6 +131,7 @@ ROOMS: dict[str, set[str]] = {
         "scheduler/nodes",
         "scheduler/observers",
         "scheduler/runtime",
+        "scheduler/scaling",
         "scheduler/store",
     },
     "scheduler": {
