@@ -273,6 +273,9 @@ def up(
         say(f"page: {client.url}; `coadapt open` opens it signed in")
 
 
+DEFAULT_CLUSTER = "6x t4:4, 3x rtx:8, 2x a100:8"  # of a simulation
+
+
 def _power(path: Path, emulated: bool) -> Any:
     """Read a power file. Raise BadParameter for one that cannot be used."""
     from ..deploy import power_file
@@ -839,8 +842,12 @@ def simulate(
         str | None, typer.Option(help="The trace's format, if its header does not tell; an unknown one lists all.")
     ] = None,
     cluster: Annotated[
-        str, typer.Option(help='Nodes such as "6x t4:4, 2x a100:8", or a YAML or CSV file that describes them.')
-    ] = "6x t4:4, 3x rtx:8, 2x a100:8",
+        str | None,
+        typer.Option(
+            help='Nodes such as "6x t4:4, 2x a100:8", or a YAML or CSV file that describes them; by default '
+            '"6x t4:4, 3x rtx:8, 2x a100:8", or with --scaling none but those that are bought.'
+        ),
+    ] = None,
     policy: Annotated[
         list[str] | None,
         typer.Option(help="A policy, by default sia; repeatable, to compare; an unknown one lists all."),
@@ -909,6 +916,9 @@ def simulate(
     boot: Annotated[
         float, typer.Option(metavar="S", help="With --service energy: seconds until a node that wakes is back.")
     ] = 300.0,
+    scaling: Annotated[
+        Path | None, typer.Option(metavar="FILE.yaml", help="Nodes that are bought and given up; adds costs.")
+    ] = None,
     same_conditions: Annotated[
         bool,
         typer.Option(
@@ -977,9 +987,11 @@ def simulate(
             estimates=estimates,
             services=services_of(service or (), service_option or ()),
             boot_s=boot,
+            scaling=None if scaling is None else _scaling(scaling, False),
         )
         asked = simulation.AskedTrace(trace, format, jobs, rate)
-        compared = simulation.Comparison(asked, cluster, dict.fromkeys(names, options), under, profiles)
+        nodes = cluster if cluster is not None or scaling is not None else DEFAULT_CLUSTER
+        compared = simulation.Comparison(asked, nodes, dict.fromkeys(names, options), under, profiles)
         with telling(lambda: _tell(COMPILING)):
             if explain is not None:
                 said = compared.explain(explain, at)

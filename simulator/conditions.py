@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from ..core.scaling_settings import ScalingSettings
 from ..policies.contract.traits import PolicyTraits
 from .engine.engine import Timing
 from .engine.outages import Failures
@@ -50,6 +51,7 @@ class Conditions:
     `estimates`: the file of estimates, for `Lengths.ESTIMATED`.
     `services`: options by name of the services that run beside; with `durations`, `lengths` is what it foretells.
     `boot_s`: until a node is back that a service wakes.
+    `scaling`: which nodes are bought and given up; None: all nodes are there.
     `same`: what is left open is as in the live service, whatever the policy counts on.
     """
 
@@ -64,6 +66,7 @@ class Conditions:
     estimates: Path | None = None
     services: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     boot_s: float = 300.0
+    scaling: ScalingSettings | None = None
 
     def __post_init__(self) -> None:
         if not 0 <= self.boot_s < math.inf:
@@ -94,6 +97,8 @@ class Conditions:
             found["estimates_sha256"] = digest(self.estimates)
         if self.services:
             found["services"] = {name: dict(options) for name, options in self.services.items()}
+        if self.scaling is not None:
+            found["scaling"] = self.scaling.model_dump()
         if self.boot_s != Conditions.boot_s:
             found["boot_s"] = self.boot_s
         if self.failures is not None:

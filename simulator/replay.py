@@ -35,6 +35,7 @@ from .jobs.recorded_application import application_of
 from .results.isolated_baseline import ApplicationSource, IsolatedBaseline, finish_time_fairness, work_gpu_s
 from .results.saved import SavedRun
 from .run import Simulation
+from .scaling import BoughtNodes
 from .traces.cluster_file import SimulatedCluster
 from .traces.estimates import read_estimates
 from .traces.profile_runs import with_profile_runs
@@ -134,7 +135,11 @@ def simulation(
     if not isinstance(source, Rated | Tabulated) and not has_lengths:
         workload = _with_batches(workload, source)
     found = Simulation(with_profile_runs(workload, nodes), nodes, engine, asked=workload)
-    if services is not None and services.advise_machines:
+    if under.scaling is not None:
+        if services is not None and services.advise_machines:
+            raise ValueError("scaling: a node is either put to sleep or given up; leave the service energy out")
+        found.let_sleep(BoughtNodes(under.scaling).power())
+    elif services is not None and services.advise_machines:
         found.let_sleep(Power(services.advise, under.boot_s))
     return found
 

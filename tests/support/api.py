@@ -21,8 +21,8 @@ from coadapt.scheduler.nodes.node_view import NodesSnapshot
 from coadapt.scheduler.nodes.notice_listeners import NoticeListeners
 from coadapt.scheduler.nodes.powering import Powering
 from coadapt.scheduler.nodes.scaling import Scaling
-from coadapt.scheduler.power.autoscaler import AutoscalerWishes
 from coadapt.scheduler.observers.folders import FolderHook
+from coadapt.scheduler.power.autoscaler import AutoscalerWishes
 from coadapt.scheduler.rounds.chosen_policy import ChosenPolicy
 from coadapt.scheduler.runtime.live_settings import LiveSettings
 from coadapt.scheduler.runtime.loop import Loop
