@@ -187,6 +187,12 @@ def up(
     power: Annotated[
         Path | None, typer.Option(metavar="FILE.yaml", help="How machines are powered off and on.")
     ] = None,
+    scaling: Annotated[
+        Path | None, typer.Option(metavar="FILE.yaml", help="Which nodes may be bought, their prices, the budget.")
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="With --scaling: ask for no node, and tell what would be asked for.")
+    ] = False,
     cloud: Annotated[
         Cloud, typer.Option(help="Whose spot notices nodes listen for; auto: each finds out which cloud it is in.")
     ] = Cloud.NONE,
@@ -241,6 +247,10 @@ def up(
         raise typer.BadParameter(str(error)) from None
     if power is not None:
         chosen["power"] = _power(power, emulate is not None)
+    if scaling is not None:
+        chosen["scaling"] = _scaling(scaling, dry_run)
+    elif dry_run:
+        raise typer.BadParameter("--dry-run: goes with --scaling FILE.yaml")
     try:
         settings = Settings(**chosen)
     except ValidationError as error:
@@ -264,6 +274,9 @@ def up(
         say(f"page: {client.url}; `coadapt open` opens it signed in")
 
 
+DEFAULT_CLUSTER = "6x t4:4, 3x rtx:8, 2x a100:8"  # of a simulation
+
+
 def _power(path: Path, emulated: bool) -> Any:
     """Read a power file. Raise BadParameter for one that cannot be used."""
     from ..deploy import power_file
@@ -275,6 +288,17 @@ def _power(path: Path, emulated: bool) -> Any:
     if settings.adapter == "emulated" and not emulated:
         raise typer.BadParameter(f"--power: {path}: adapter: emulated is only for --emulate")
     return settings
+
+
+def _scaling(path: Path, dry_run: bool) -> Any:
+    """Read a scaling file. Raise BadParameter for one that cannot be used."""
+    from ..deploy import scaling_file
+
+    try:
+        settings = scaling_file.load(path)
+    except scaling_file.ScalingFileError as error:
+        raise typer.BadParameter(f"--scaling: {error}") from None
+    return settings.model_copy(update={"mode": "dry_run"}) if dry_run else settings
 
 
 def _policy_options(texts: Sequence[str] | None) -> dict[str, Any]:
@@ -819,8 +843,12 @@ def simulate(
         str | None, typer.Option(help="The trace's format, if its header does not tell; an unknown one lists all.")
     ] = None,
     cluster: Annotated[
-        str, typer.Option(help='Nodes such as "6x t4:4, 2x a100:8", or a YAML or CSV file that describes them.')
-    ] = "6x t4:4, 3x rtx:8, 2x a100:8",
+        str | None,
+        typer.Option(
+            help='Nodes such as "6x t4:4, 2x a100:8", or a YAML or CSV file that describes them; by default '
+            '"6x t4:4, 3x rtx:8, 2x a100:8", or with --scaling none but those that are bought.'
+        ),
+    ] = None,
     policy: Annotated[
         list[str] | None,
         typer.Option(help="A policy, by default sia; repeatable, to compare; an unknown one lists all."),
@@ -889,6 +917,9 @@ def simulate(
     boot: Annotated[
         float, typer.Option(metavar="S", help="With --service energy: seconds until a node that wakes is back.")
     ] = 300.0,
+    scaling: Annotated[
+        Path | None, typer.Option(metavar="FILE.yaml", help="Nodes that are bought and given up; adds costs.")
+    ] = None,
     same_conditions: Annotated[
         bool,
         typer.Option(
@@ -966,9 +997,11 @@ def simulate(
             estimates=estimates,
             services=services_of(service or (), service_option or ()),
             boot_s=boot,
+            scaling=None if scaling is None else _scaling(scaling, False),
         )
         asked = simulation.AskedTrace(trace, format, jobs, rate)
-        compared = simulation.Comparison(asked, cluster, dict.fromkeys(names, options), under, profiles)
+        nodes = cluster if cluster is not None or scaling is not None else DEFAULT_CLUSTER
+        compared = simulation.Comparison(asked, nodes, dict.fromkeys(names, options), under, profiles)
         with telling(lambda: _tell(COMPILING)):
             if explain is not None:
                 said = compared.explain(explain, at)

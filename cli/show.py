@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         NodeRow,
         PhaseRow,
         RefusedStatuses,
+        ScalingView,
         UsageRow,
     )
 
@@ -235,6 +236,8 @@ def cluster_table(cluster: ClusterView) -> RenderableType:
         lines += [Text(""), machines_table(cluster["asleep"], time.time())]
     if cluster["saved_kwh"]:
         lines.append(Text(f"machines that slept have saved about {shown(round(cluster['saved_kwh'], 3))} kWh"))
+    if (scaling := cluster.get("scaling")) is not None:
+        lines += [Text(""), node_types_table(scaling), *(_line(text) for text in scaling["lines"])]
     every = f"{cluster['round_interval_s']:g} s"
     took = (
         f", the last one was solved in {shown(1000 * cluster['solver_s'])} ms"
@@ -259,6 +262,25 @@ def cluster_table(cluster: ClusterView) -> RenderableType:
             Text("emulated nodes run on CPU at the pace of their GPU type; their speed is not this machine's")
         )
     return Group(*lines)
+
+
+def node_types_table(scaling: ScalingView) -> RenderableType:
+    """Return a table of the node types that can be bought."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in ("NODE TYPE", "GPUS", "DOLLARS/H", "THERE", "ASKED FOR", "MIN-MAX", "VALUE/DOLLAR"):
+        table.add_column(name, overflow="fold")
+    for row in scaling["types"]:
+        value = row["value_per_dollar"]
+        table.add_row(
+            _line(row["type"] + (" (spot)" if row["spot"] else "")),
+            _line(f"{row['gpus']} {row['gpu_type']}"),
+            f"{row['price_per_h']:g}",
+            str(row["here"]) + (f" ({row['leaving']} leave)" if row["leaving"] else ""),
+            str(row["asked"]),
+            f"{row['min']}-{row['max']}",
+            "-" if value is None else shown(value),
+        )
+    return table
 
 
 def machines_table(machines: Sequence[MachineRow], now: float) -> Table:

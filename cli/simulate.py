@@ -12,6 +12,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from ..core.scaling_settings import ScalingSettings
 from ..policies.catalogue import make_policy
 from ..policies.warm_up import warm_up
 from ..simulator import resume
@@ -25,6 +26,7 @@ from ..simulator.results.power import MEANING_OF_SLEEP, power_figures
 from ..simulator.results.saved import DESCRIPTION, SavedRun, describe, load, save
 from ..simulator.results.teams import MEANING_OF_TEAMS, team_figures
 from ..simulator.run import Simulation
+from ..simulator.scaling import MEANING_OF_COST, cost_figures, scaled
 from ..simulator.sweep_file import PolicyChoice
 from ..simulator.synthetic import synthetic
 from ..simulator.traces.cluster_file import FILES, read_cluster
@@ -70,7 +72,7 @@ class Comparison:
     def __init__(
         self,
         trace: AskedTrace,
-        cluster: str,
+        cluster: str | None,
         policies: Mapping[str, Mapping[str, Any]],
         under: Conditions,
         profiles: Path | None = None,
@@ -78,7 +80,8 @@ class Comparison:
         self._trace, self._cluster, self._policies = trace, cluster, policies
         self._under, self._profiles = under, profiles
         self._workload = trace.workload(under.seed)
-        self._nodes = read_cluster(cluster)
+        nodes = None if cluster is None else read_cluster(cluster)
+        self._nodes = nodes if under.scaling is None and nodes is not None else scaled(nodes, _needed(under))
         self._source = source_of(bool(self._workload.steps.any()), profiles, self._nodes)
         self._columns = {name: self._column(name) for name in policies}
         self.teams: dict[str, dict[str, dict[str, float]]] = {}  # policy -> team -> figures, with --shares
@@ -106,7 +109,9 @@ class Comparison:
             outcome = made.run()
             figures[policy] = outcome.summary()
             self._note_teams(policy, made, outcome)
-            if any(engine.nodes.power is not None for engine in made.engines):
+            if (scaling := self._under.scaling) is not None:
+                figures[policy] |= cost_figures(scaling, [engine.nodes.log for engine in made.engines], outcome)
+            elif any(engine.nodes.power is not None for engine in made.engines):
                 logs = [engine.nodes.log for engine in made.engines]
                 figures[policy] |= power_figures(logs, outcome, self._under.boot_s)
         return figures
@@ -128,13 +133,14 @@ class Comparison:
 
     def about(self, policy: str) -> dict[str, Any]:
         """Return what identifies a policy's run, as JSON values."""
-        cluster_file = Path(self._cluster) if Path(self._cluster).suffix in FILES else None
+        words = self._cluster or ""
+        cluster_file = Path(words) if Path(words).suffix in FILES else None
         return {
             **self._trace.about(),
             **self._under.about(),
             "knows": str(self._columns[policy].knows),
             "policy_options": dict(self._policies[policy]),
-            "cluster": self._cluster,
+            "cluster": words,
             "cluster_sha256": digest(cluster_file),
             "profiles": None if self._profiles is None else self._profiles.name,
             "profiles_sha256": digest(self._profiles),
@@ -174,6 +180,13 @@ class Comparison:
         return figures
 
 
+def _needed(under: Conditions) -> ScalingSettings:
+    """Return the nodes that are bought, where no others are named."""
+    if under.scaling is None:
+        raise ValueError("--cluster: names no nodes; give some, or --scaling FILE.yaml")
+    return under.scaling
+
+
 def _there(folder: Path, about: Mapping[str, Any]) -> SavedRun | None:
     """Return the run that a folder holds, if this code made it; None: it must be run again, or there is none.
 
@@ -200,7 +213,7 @@ def explained(found: Mapping[str, ExplainedRound]) -> str:
 def table(summaries: Mapping[str, Mapping[str, float]]) -> RenderableType:
     """Return the figures, one column per policy."""
     view = columns_of(summaries)
-    meanings = {key: meaning for key, (meaning, _) in MEANING.items()} | MEANING_OF_SLEEP
+    meanings = {key: meaning for key, (meaning, _) in MEANING.items()} | MEANING_OF_SLEEP | MEANING_OF_COST
     for key, meaning in meanings.items():
         if all(key in summary for summary in summaries.values()):
             view.add_row(meaning, *[f"{summary[key]:.4g}" for summary in summaries.values()])

@@ -12,7 +12,7 @@ class WaitReason(Code):
     """Why a job gets nothing in a round; the values are stable and appear in `--json`."""
 
     POOL_EMPTY = "pool_empty", "the pool it belongs to has no nodes now"
-    NODE_ASLEEP = "node_asleep", "a node that it needs is powered off, or on its way back"
+    NODE_ASLEEP = "node_asleep", "a node that it needs is powered off, not bought yet, or on its way"
     NO_GPU_TYPE = "no_gpu_type", "no GPU type of the cluster can run it"
     TOO_LARGE = "too_large", "it needs more GPUs of one type than the cluster has"
     NO_ROOM = "no_room", "fewer GPUs of each type that it may use are free than it needs"

@@ -33,6 +33,7 @@ class EventKind(Code):
     PLAN = "plan", "of the cluster: a round decided something new"
     LEARNED = "learned", "of the cluster: a model was fitted anew, and is taken or not"
     POWER = "power", "of the cluster: a machine goes to sleep, wakes, or did not do so"
+    SCALING = "scaling", "of the cluster: nodes are asked for, have come, are given up, or did not come"
     NODE = "node", "of the cluster: a node takes no new work, has to be left, has gone, or takes work again"
     PLANNED = "planned", "of the cluster: the policy plans again, after rounds in which it did not"
     ERROR = "error", "something went wrong in a round; the others go on"

@@ -78,4 +78,10 @@ class Figures(TypedDict):
     quarantined: int
     oldest_wait_s: float  # of a job that has never trained; 0: none waits
     gpus: dict[str, dict[str, int]]  # by GPU type: free, held, asleep, draining
+    nodes: dict[str, dict[str, int]]  # that can be bought, by node type: here, asked, leaving
+    nodes_cost_per_h: float | None  # dollars, also of those that were asked for; None: none can be bought
+    nodes_budget_per_h: float | None
+    nodes_spent: float | None  # dollars so far
+    nodes_asked: int | None  # so far
+    nodes_unmet: int | None  # of these, those that did not come in time
     since: Tallied

@@ -35,6 +35,7 @@ class PowerSettings(BaseModel):
         nodes.
     sleep, wake, state: commands as lists of words, in which {machine} stands for the name. `state` prints on or
         off.
+    types: GPU types whose machines are powered off; None: all.
     keep: nodes of each GPU type that are never powered off: one number for all types, or one by type.
     idle_watts, asleep_watts: of one machine, for the estimate of what sleeping saves: one number, or one by type.
     """
@@ -57,6 +58,7 @@ class PowerSettings(BaseModel):
     tries: int = Field(default=3, ge=1)
     # A machine that was busy, or did not fall asleep, is left alone for so long.
     rest_s: float = Field(default=600.0, ge=0)
+    types: list[str] | None = None
     keep: Annotated[int, Field(ge=0)] | dict[str, Annotated[int, Field(ge=0)]] = 0
     idle_watts: Watts | dict[str, Watts] | None = None
     asleep_watts: Watts | dict[str, Watts] = 0.0
@@ -75,6 +77,10 @@ class PowerSettings(BaseModel):
         """Return the fields that are given by GPU type."""
         fields = {"keep": self.keep, "idle_watts": self.idle_watts, "asleep_watts": self.asleep_watts}
         return {name: value for name, value in fields.items() if isinstance(value, dict)}
+
+    def sleeps(self, gpu_type: str) -> bool:
+        """Return whether machines of a type are ever powered off."""
+        return self.types is None or gpu_type in self.types
 
     def kept(self, gpu_type: str) -> int:
         """Return how many nodes of a type are never powered off."""

@@ -10,7 +10,7 @@ The client's answers hold floats. `client/answers_schema.json` is the JSON schem
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Annotated, Any, NotRequired
+from typing import Annotated, Any, Literal, NotRequired
 
 from pydantic import WithJsonSchema
 from typing_extensions import TypedDict  # pydantic brings it, and reads no other below Python 3.12
@@ -264,12 +264,54 @@ class PhaseRow(TypedDict):
     rounds: int
 
 
+class NodeTypeRow(TypedDict):
+    """Nodes of one type that can be bought."""
+
+    type: str
+    gpu_type: str
+    gpus: int
+    spot: bool
+    price_per_h: float  # dollars of one node
+    here: int  # also those that leave
+    asked: int  # asked for, and not there yet
+    leaving: int
+    min: int
+    max: int
+    notices_per_h: float  # of its cloud, for one node
+    value: float | None  # of one more node in the last round; None: it was not asked
+    value_per_dollar: float | None
+    left_out: str  # why none is asked for in a while; "": it may be
+
+
+class NodeRequestRow(TypedDict):
+    """One node that Ray's autoscaler was asked for."""
+
+    type: str
+    since_s: float
+    reason: str
+
+
+class ScalingView(TypedDict):
+    """What nodes are bought and given up, and what they cost, in dollars."""
+
+    mode: Literal["act", "dry_run"]
+    budget_per_h: float
+    cost_per_h: float  # of nodes that are there or asked for
+    spent: float  # since the first start with these settings
+    numbered: int  # nodes that were ever asked for
+    unmet: int  # of them, those that did not come in time
+    types: list[NodeTypeRow]
+    requests: list[NodeRequestRow]
+    lines: list[str]  # sentences for a person
+
+
 class ClusterView(TypedDict):
     """`Client.cluster()`."""
 
     nodes: list[NodeRow]
     asleep: list[MachineRow]  # machines that are powered off, about to be or on their way back, or have failed
     saved_kwh: float | None  # by machines that slept, from configured watts; None: there are none
+    scaling: ScalingView | None  # None: no nodes are bought
     policy: str
     round_interval_s: float
     rounds: int

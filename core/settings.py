@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
 from .api_settings import ApiSettings
 from .cloud import Cloud
@@ -15,6 +15,7 @@ from .isolation import Isolation
 from .logs import LogFormat
 from .power_settings import PowerSettings
 from .retention_settings import RetentionSettings
+from .scaling_settings import ScalingSettings
 
 EXAMPLE_URL = "postgresql+psycopg://coadapt@db.example.com/coadapt"
 
@@ -70,6 +71,8 @@ class Settings(BaseModel):
     services: dict[str, dict[str, Any]] = {}
     # How machines are powered off and on; None: they never are.
     power: PowerSettings | None = None
+    # Which nodes are bought of Ray's autoscaler, and given up; None: none is.
+    scaling: ScalingSettings | None = None
     # Which cloud's metadata service each node asks whether it is taken away. `{machine}` in the URL, which tests
     # set, stands for the node's machine.
     cloud: Cloud = Cloud.NONE
@@ -113,6 +116,18 @@ class Settings(BaseModel):
         if re.match(r"[^:]+://[^/@]*:[^/@]+@", url) or re.search(r"[?&]password=", url, re.IGNORECASE):
             raise ValueError("it has a password, which all users would see; put it into ~/.pgpass")
         return url.replace("postgresql://", "postgresql+psycopg://", 1)
+
+    @field_validator("scaling")
+    @classmethod
+    def _sleeps_or_is_given_up(cls, found: ScalingSettings | None, info: ValidationInfo) -> ScalingSettings | None:
+        power: PowerSettings | None = info.data.get("power")
+        both = [] if found is None or power is None else sorted(filter(power.sleeps, found.gpu_types))
+        if both:
+            raise ValueError(
+                f"GPU type {both[0]} is put to sleep by the power settings, too; a type is either put to sleep or "
+                "given up, and `types` of the power file says which ones sleep"
+            )
+        return found
 
     @property
     def store_path(self) -> Path:

@@ -15,11 +15,13 @@ class SleepingNode:
     node: as it was when it was last there.
     waking: whether it is on its way back.
     boot_s: how long nodes take to come back, as the operator says.
+    bought: whether it was never there, and Ray's autoscaler may be asked for it.
     """
 
     node: Node
     waking: bool = False
     boot_s: float = 300.0
+    bought: bool = False
 
 
 def with_sleeping(cluster: Cluster, asleep: Iterable[SleepingNode]) -> Cluster:

@@ -65,6 +65,7 @@ class ClusterPage:
     answer: str
     alerts: tuple[str, ...]  # what needs a person
     notes: tuple[str, ...]
+    bought: tuple[str, ...]  # on nodes that are bought: their cost first; empty: none are
     types: tuple[TypeLine, ...]
     cards: tuple[Card, ...]
     asleep: tuple[str, ...]
@@ -94,6 +95,7 @@ def cluster_page(
         answer=_answer(nodes, statuses),
         alerts=alerts,
         notes=tuple(note for note in view["notes"] if note not in health["notes"]),
+        bought=tuple(scaling["lines"]) if (scaling := view.get("scaling")) is not None else (),
         types=_types(nodes, view["prices"]),
         cards=tuple(_card(node, names) for node in nodes),
         asleep=tuple(f"{row['machine']}: {row['state']}" for row in view["asleep"]),

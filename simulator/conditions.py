@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from ..core.scaling_settings import ScalingSettings
 from ..policies.contract.traits import PolicyTraits
 from .engine.engine import Timing
 from .engine.outages import Failures
@@ -51,6 +52,7 @@ class Conditions:
     `services`: options by name of the services that run beside; with `durations`, `lengths` is what it foretells.
     `boot_s`: until a node is back that a service wakes.
     `shares`: the file of teams; None: there are none.
+    `scaling`: which nodes are bought and given up; None: all nodes are there.
     `same`: what is left open is as in the live service, whatever the policy counts on.
     """
 
@@ -66,6 +68,7 @@ class Conditions:
     services: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     boot_s: float = 300.0
     shares: Path | None = None
+    scaling: ScalingSettings | None = None
 
     def __post_init__(self) -> None:
         if not 0 <= self.boot_s < math.inf:
@@ -98,6 +101,8 @@ class Conditions:
             found["services"] = {name: dict(options) for name, options in self.services.items()}
         if self.shares is not None:
             found["shares_sha256"] = digest(self.shares)
+        if self.scaling is not None:
+            found["scaling"] = self.scaling.model_dump()
         if self.boot_s != Conditions.boot_s:
             found["boot_s"] = self.boot_s
         if self.failures is not None:

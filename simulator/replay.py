@@ -38,6 +38,7 @@ from .jobs.recorded_application import application_of
 from .results.isolated_baseline import ApplicationSource, IsolatedBaseline, finish_time_fairness, work_gpu_s
 from .results.saved import SavedRun
 from .run import Simulation
+from .scaling import BoughtNodes
 from .traces.cluster_file import SimulatedCluster
 from .traces.estimates import read_estimates
 from .traces.profile_runs import with_profile_runs
@@ -145,13 +146,17 @@ def simulation(
     if not isinstance(source, Rated | Tabulated) and not has_lengths:
         workload = _with_batches(workload, source)
     found = Simulation(with_profile_runs(workload, nodes), nodes, engine, asked=workload)
-    if services is not None and services.advise_machines:
+    if under.scaling is not None:
+        if services is not None and services.advise_machines:
+            raise ValueError("scaling: a node is either put to sleep or given up; leave the service energy out")
+        found.let_sleep(BoughtNodes(under.scaling).power())
+    elif services is not None and services.advise_machines:
         found.let_sleep(Power(services.advise, under.boot_s))
     return found
 
 
 def shares_of(path: Path, workload: Workload, nodes: SimulatedCluster) -> SimulatedShares:
-    """Return the teams of a file for the jobs of a trace. Raise ValueError, in one sentence, if they do not fit."""
+    """Return the teams of a file for the jobs of a trace. Raise ValueError, in one sentence, if they misfit."""
     try:
         teams = read_teams(path.read_bytes())
     except (OSError, TeamsFileError) as error:

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from ...core.identity import Reader
-from ...core.schemas import HealthView
+from ...core.schemas import HealthView, ScalingView
 from ...core.settings import Settings
 from ..access.others_jobs import OthersJobs, told_of_cluster
 from ..cycle import SchedulingCycle
@@ -15,12 +15,14 @@ from ..nodes.closing_nodes import ClosingNodes
 from ..nodes.node_source import NodeSource
 from ..nodes.notice_listeners import NoticeListeners
 from ..nodes.powering import Powering
+from ..nodes.scaling import Scaling
 from ..observers.round_log import told_to
 from ..rounds.readiness import Readiness
 from ..runtime.clock import Clock
 from ..store import rounds
 from ..store.store import Store
 from ..views.cluster_views import cluster_view
+from ..views.scaling_views import scaling_view
 from .moments import Moments
 
 
@@ -42,6 +44,7 @@ class ClusterDesk:
         moments: Moments,
         readiness: Readiness,
         power: Powering,
+        scaling: Scaling,
         closing: ClosingNodes,
         listeners: NoticeListeners,
         in_use: Callable[[], Mapping[str, str]],
@@ -50,6 +53,7 @@ class ClusterDesk:
         self._store, self._cycle, self._nodes, self._settings = store, cycle, nodes, settings
         self._clock, self._moments, self._readiness = clock, moments, readiness
         self._power, self._closing, self._listeners = power, closing, listeners
+        self._scaling = scaling
         self._in_use, self._health, self._others = in_use, health, OthersJobs(store)
 
     def cluster(self, reader: Reader | None = None) -> dict[str, Any]:
@@ -71,6 +75,7 @@ class ClusterDesk:
                 phases=self._cycle.phase_times.rows(),
                 asleep=self._power.asleep(),
                 saved_kwh=self._power.saved_kwh(now),
+                scaling=self._bought(now),
                 power_notes=[
                     *self._power.notes(self._in_use, now, self._moments.ahead_s),
                     *self._closing.notes(),
@@ -82,10 +87,17 @@ class ClusterDesk:
             )
         )
         if reader is not None:
+            found["scaling"] = _without_names(found["scaling"], others, reader)
             found["notes"] = others.hidden(found["notes"], reader)
             found["asleep"] = [{**row, "reason": others.hidden(row["reason"], reader)} for row in found["asleep"]]
             found["events"] = [told_of_cluster(event, others, reader) for event in found["events"]]
         return self._moments.shown(found)
+
+    def _bought(self, now: float) -> ScalingView | None:
+        scaling = self._scaling
+        if (settings := scaling.settings) is None:
+            return None
+        return scaling_view(settings, scaling.state, scaling.control(settings), now, scaling.trouble)
 
     def rounds(
         self, before: int | None, most: int, since_s: float | None = None, reader: Reader | None = None
@@ -100,3 +112,11 @@ class ClusterDesk:
             found = rounds.read(connection, before, most + 1, self._moments.steady_s(since_s))
         rows = [told_to(row, self._others, reader) for row in found[:most]]
         return {"rows": self._moments.shown(rows), "next": rows[-1]["number"] if len(found) > most else None}
+
+
+def _without_names(found: ScalingView | None, others: OthersJobs, reader: Reader) -> dict[str, Any] | None:
+    """Return what is shown of nodes that are bought, without names of jobs that a user may not read."""
+    if found is None:
+        return None
+    requests = [{**row, "reason": others.hidden(row["reason"], reader)} for row in found["requests"]]
+    return {**found, "requests": requests, "lines": others.hidden(found["lines"], reader)}

@@ -13,6 +13,7 @@ from ..care.backups import Backups
 from ..care.housekeeping import Housekeeping
 from ..cycle import SchedulingCycle
 from ..nodes.node_source import NodeSource
+from ..nodes.scaling import Scaling
 from ..rounds.readiness import Readiness
 from ..runtime.clock import Clock
 from ..runtime.degraded import StoreWatch
@@ -40,12 +41,13 @@ class HealthDesk:
         readiness: Readiness,
         backups: Backups,
         housekeeping: Housekeeping,
+        scaling: Scaling,
         of_loop: Callable[[], Health],
     ) -> None:
         self._store, self._cycle, self._nodes, self._settings = store, cycle, nodes, settings
         self._clock, self._watch, self._readiness = clock, watch, readiness
         self._backups, self._housekeeping, self._of_loop = backups, housekeeping, of_loop
-        self._others = OthersJobs(store)
+        self._scaling, self._others = scaling, OthersJobs(store)
 
     def ping(self) -> bool:
         """Return whether rounds can run: the nodes are known and the solver is compiled."""
@@ -78,6 +80,7 @@ class HealthDesk:
             watch=self._watch,
             health=self._of_loop(),
             nodes=self._nodes.snapshot,
+            bought=self._scaling.figures(),
             jobs=jobs,
             since=since,
             backups=self._backups,

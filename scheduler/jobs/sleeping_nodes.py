@@ -38,9 +38,12 @@ def _types(spec: JobSpec, part: Cluster) -> set[str]:
 
 def why_it_waits(found: Sequence[SleepingNode]) -> str:
     """Return what a job is told that waits for these nodes."""
-    waking = [one.boot_s for one in found if one.waking]
-    if waking:
-        return f"its node wakes, about {_minutes(min(waking))}"
+    if coming := [one for one in found if one.waking]:
+        soonest = min(coming, key=lambda one: one.boot_s)
+        return f"its node {'was asked for' if soonest.bought else 'wakes'}, about {_minutes(soonest.boot_s)}"
+    if all(one.bought for one in found):
+        types = " or ".join(sorted({one.node.gpu_type for one in found}))
+        return f"waiting for GPU type {types}, of which a node is asked for once the need has lasted"
     types = " or ".join(sorted({one.node.gpu_type for one in found}))
     return f"waiting for GPU type {types}, whose nodes sleep; one is still to be woken"
 

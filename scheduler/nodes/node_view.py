@@ -27,6 +27,7 @@ log = logging.getLogger(__name__)
 GPU_TYPE_LABEL = "coadapt.io/gpu-type"
 POOL_LABEL = "coadapt.io/pool"
 MACHINE_LABEL = "coadapt.io/machine"
+NODE_TYPE_LABEL = "coadapt.io/node-type"  # which type of the scaling settings a node is of
 EMULATED_LABEL = "coadapt.io/emulated"
 ACCELERATOR_LABEL = "ray.io/accelerator-type"
 HEAD_RESOURCE = "node:__internal_head__"
@@ -50,7 +51,8 @@ class NodesSnapshot:
     ready: bool = False  # Ray has answered at least once
     machines: Mapping[str, str] = field(default_factory=dict)  # living GPU node, leased or not -> its machine
     homes: frozenset[str] = frozenset()  # GPU nodes on the machines of the head and of the service
-    asleep: tuple[SleepingNode, ...] = ()  # powered off, about to be, or on their way back
+    node_types: Mapping[str, str] = field(default_factory=dict)  # living GPU node -> its node type, if it has one
+    asleep: tuple[SleepingNode, ...] = ()  # powered off or not bought yet, about to be, or on their way
 
     @property
     def left_by_executors(self) -> frozenset[str]:
@@ -174,6 +176,11 @@ class NodeView:
             ready=True,
             machines={node.id: node.machine_name for node in nodes},
             homes=homes_of(rows, self._here) & {node.id for node in nodes},
+            node_types={
+                row["NodeID"]: row["Labels"][NODE_TYPE_LABEL]
+                for row in rows
+                if NODE_TYPE_LABEL in row.get("Labels", {})
+            },
         )
         seen = self.snapshot.cluster, self.snapshot.alive, self.snapshot.drained_by_ray
         if seen != (before.cluster, before.alive, before.drained_by_ray) or not before.ready:

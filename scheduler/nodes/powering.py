@@ -13,7 +13,7 @@ from ...core.schemas import MachineRow
 from ...core.settings import Settings
 from ..power import closing
 from ..power.adapter import Adapter, AdapterError
-from ..power.autoscaler import Autoscaler
+from ..power.autoscaler import Autoscaler, AutoscalerWishes
 from ..power.commands import Commands
 from ..power.control import NO_SETTING, Hands, PowerControl
 from ..power.hands import PowerHands
@@ -38,6 +38,7 @@ class Powering:
         view: the nodes as Ray shows them.
         woken: called when a machine has answered.
         hands: what does things to machines instead of the adapter of the settings.
+        wishes: asks Ray's autoscaler, also for others.
     """
 
     def __init__(
@@ -47,8 +48,10 @@ class Powering:
         view: NodeSource,
         woken: Callable[[], None] = lambda: None,
         hands: Hands | None = None,
+        wishes: AutoscalerWishes | None = None,
     ) -> None:
         self._settings, self._view = settings.power, view
+        self._wishes = wishes or AutoscalerWishes()
         self._hands = hands or self._make_hands(settings, woken)
         self.control = PowerControl(settings.power, MachineTable(store), self._hands)
         boot_s = settings.power.boot_s if settings.power is not None else 0.0
@@ -83,6 +86,11 @@ class Powering:
                 f"{name} is left as it is: the service has just started, and still looks for its nodes"
             )
         return self.control.order(verb, name, self._seen(busy), now)
+
+    def keeps(self, machine: str) -> bool:
+        """Return whether an operator keeps a machine on."""
+        found = self.control.machines.get(machine)
+        return found is not None and found.keep
 
     @property
     def unleased(self) -> frozenset[str]:
@@ -162,7 +170,7 @@ class Powering:
 
     def _adapter(self, power: PowerSettings, state_dir: str) -> Adapter:
         if power.adapter == "autoscaler":
-            return Autoscaler(self._wanted, lambda node: closing.forget(node, lease_name(node.id)))
+            return Autoscaler(self._wanted, lambda node: closing.forget(node, lease_name(node.id)), self._wishes)
         if power.adapter == "emulated":
             program = [sys.executable, "-m", EMULATED_MACHINES]
             words = {verb: [*program, verb, MACHINE, "--state-dir", state_dir] for verb in VERBS}

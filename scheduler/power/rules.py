@@ -55,6 +55,8 @@ def why_not_asleep(
         return "`coadapt node keep` keeps it on"
     if node.id in seen.busy:
         return seen.busy[node.id]
+    if not settings.sleeps(node.gpu_type):
+        return f"machines of type {node.gpu_type} never sleep, as `types` of the power file says"
     kept = settings.kept(node.gpu_type)
     on = sum(1 for other in seen.cluster.of_type(node.gpu_type) if _is_on(other, machines))
     if on <= kept:

@@ -181,6 +181,9 @@ class SchedulerService:
         parts.listeners.look(parts.closing.snapshot)
         parts.cycle.step()
         with parts.cycle.lock:
-            changed = parts.power.tick(parts.in_use, parts.clock.steady_s())
+            now, last = parts.clock.steady_s(), parts.cycle.last_round
+            changed = parts.power.tick(parts.in_use, now)
+            done = None if last is None else (last.number, last.round, last.plan)
+            changed = parts.scaling.tick(parts.in_use, done, now) or changed
         if changed:
             parts.nodes_changed()

@@ -28,9 +28,11 @@ from ..nodes.machines import Machines
 from ..nodes.node_view import NodeView
 from ..nodes.notice_listeners import NoticeListeners
 from ..nodes.powering import Powering
+from ..nodes.scaling import Scaling
 from ..observers.folders import FolderHook
 from ..observers.log_retention import LogRetention
 from ..observers.metrics_hook import MetricsHook
+from ..power.autoscaler import AutoscalerWishes
 from ..rounds.chosen_policy import ChosenPolicy
 from ..runtime.clock import SystemClock
 from ..runtime.degraded import StoreWatch
@@ -64,16 +66,25 @@ def assembled(settings: Settings, begun: str) -> Parts:
     def nodes_changed() -> None:
         parts.nodes_changed()
 
-    view = NodeView(settings.node_refresh_s, settings.spare_cpus, nodes_changed, lambda: power.unleased)
+    def unleased() -> frozenset[str]:
+        return power.unleased | scaling.unleased
+
+    view = NodeView(settings.node_refresh_s, settings.spare_cpus, nodes_changed, unleased)
     closing = ClosingNodes(view, store, clock, lambda: power.control.machines)
-    power = Powering(settings, store, closing, wake.set)
-    nodes = power.nodes
+    wishes = AutoscalerWishes()
+    power = Powering(settings, store, closing, wake.set, wishes=wishes)
+
+    def stays(machine: str) -> str:
+        return "`coadapt node keep` keeps it" if power.keeps(machine) else ""
+
+    scaling = Scaling(settings, store, power.nodes, wishes, stays)
+    nodes = scaling.nodes
     secrets = Secrets(store, SecretKeys(settings.secret_keys), clock)
     listeners = NoticeListeners(settings, closing, clock, nodes_changed)
 
     def home(job: JobRecord, slots: Sequence[Slot]) -> str | None:
-        """Return where a job's executor shall stand. A node that may be powered off has none."""
-        if settings.power is not None:
+        """Return where a job's executor shall stand. A node that may be powered off or given up has none."""
+        if settings.power is not None or settings.scaling is not None:
             return None
         return home_of(job, slots, nodes.snapshot, tuple(store.unretired.values()))
 
@@ -111,6 +122,7 @@ def assembled(settings: Settings, begun: str) -> Parts:
         view=view,
         closing=closing,
         power=power,
+        scaling=scaling,
         machines=machines,
         folders=folders,
         listeners=listeners,

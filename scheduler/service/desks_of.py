@@ -30,7 +30,17 @@ def desks_of(parts: Parts, health: Callable[[], Health]) -> Desks:
     store, cycle, nodes, settings, clock = parts.store, parts.cycle, parts.nodes, parts.settings, parts.clock
     watch, readiness, moments = parts.watch, parts.readiness, Moments(clock)
     own_health = HealthDesk(
-        store, cycle, nodes, settings, clock, watch, readiness, parts.backups, parts.housekeeping, health
+        store,
+        cycle,
+        nodes,
+        settings,
+        clock,
+        watch,
+        readiness,
+        parts.backups,
+        parts.housekeeping,
+        parts.scaling,
+        health,
     )
     return Desks(
         parts.audit,
@@ -51,6 +61,7 @@ def desks_of(parts: Parts, health: Callable[[], Health]) -> Desks:
                 moments,
                 readiness,
                 parts.power,
+                parts.scaling,
                 parts.closing,
                 parts.listeners,
                 in_use=parts.in_use,

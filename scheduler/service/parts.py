@@ -21,8 +21,8 @@ from ..nodes.closing_nodes import ClosingNodes
 from ..nodes.machines import Machines
 from ..nodes.node_view import NodeView
 from ..nodes.notice_listeners import NoticeListeners
-from ..nodes.powered_nodes import PoweredNodes
 from ..nodes.powering import Powering
+from ..nodes.scaling import ScaledNodes, Scaling
 from ..observers.folders import FolderHook
 from ..rounds.chosen_policy import ChosenPolicy
 from ..rounds.readiness import Readiness
@@ -52,6 +52,7 @@ class Parts:
     view: NodeView
     closing: ClosingNodes
     power: Powering
+    scaling: Scaling
     machines: Machines
     folders: FolderHook
     listeners: NoticeListeners
@@ -80,9 +81,9 @@ class Parts:
         self.housekeeping = Housekeeping([self.backups, self.pruning])
 
     @property
-    def nodes(self) -> PoweredNodes:
+    def nodes(self) -> ScaledNodes:
         """The nodes as jobs may use them."""
-        return self.power.nodes
+        return self.scaling.nodes
 
     def in_use(self) -> dict[str, str]:
         """Return what is on each node, or shall be, by its id: jobs, and what is done after their end."""

@@ -14,6 +14,7 @@ from ...core.schemas import (
     MachineRow,
     NodeRow,
     PhaseRow,
+    ScalingView,
 )
 from ...core.settings import Settings
 from ...core.slot import Slot
@@ -40,6 +41,7 @@ def cluster_view(
     phases: Mapping[str, PhaseRow] | None = None,
     asleep: Sequence[MachineRow] = (),
     saved_kwh: float | None = None,
+    scaling: ScalingView | None = None,
     power_notes: Iterable[str] = (),
     health: HealthView | None = None,
     ahead_s: float = 0.0,
@@ -53,6 +55,7 @@ def cluster_view(
     phases: how long each phase of the last rounds took; None before the first.
     asleep: machines whose nodes are not there, with what is done to them.
     saved_kwh: by these.
+    scaling: nodes that are bought and given up; None: none are.
     power_notes: sentences on them, and on those that could be off.
     health: how the service is.
     ahead_s: by how much the machine's clock is ahead of the steady one.
@@ -81,6 +84,7 @@ def cluster_view(
         nodes=nodes,
         asleep=list(asleep),
         saved_kwh=saved_kwh,
+        scaling=scaling,
         policy=settings.policy,
         round_interval_s=settings.round_interval_s,
         rounds=rounds,

@@ -21,6 +21,7 @@ from ..care.backups import Backups
 from ..changes.status import Status, status_of
 from ..jobs.record import JobRecord
 from ..nodes.node_view import NodesSnapshot
+from ..nodes.scaling import NodeFigures
 from ..runtime.clock import Clock
 from ..runtime.degraded import StoreWatch
 from ..runtime.loop import Health
@@ -40,6 +41,7 @@ def collected(
     jobs: Iterable[JobRecord],
     since: Tallied,
     backups: Backups,
+    bought: NodeFigures,
     ready: bool,
     round_age_s: float | None,
 ) -> Figures:
@@ -78,6 +80,12 @@ def collected(
         quarantined=sum(bool(job.quarantine) for job in active),
         oldest_wait_s=max(waits, default=0.0),
         gpus=_gpus(nodes, jobs),
+        nodes=bought.nodes,
+        nodes_cost_per_h=bought.nodes_cost_per_h,
+        nodes_budget_per_h=bought.nodes_budget_per_h,
+        nodes_spent=bought.nodes_spent,
+        nodes_asked=bought.nodes_asked,
+        nodes_unmet=bought.nodes_unmet,
         since=since,
     )
 
@@ -95,7 +103,7 @@ def _gpus(nodes: NodesSnapshot, jobs: Iterable[JobRecord]) -> dict[str, dict[str
         found["free"][node.gpu_type] += node.gpus - held
     for node in nodes.closed_nodes:
         found["draining"][node.gpu_type] += node.gpus
-    for one in nodes.asleep:
+    for one in (one for one in nodes.asleep if not one.bought):
         found["asleep"][one.node.gpu_type] += one.node.gpus
     types = sorted({gpu_type for by_type in found.values() for gpu_type in by_type})
     every = {state: of_types({gpu_type: found[state][gpu_type] for gpu_type in types}) for state in GPU_STATES}

@@ -110,7 +110,8 @@ class Engine:
 
     def let_sleep(self, power: Power) -> None:
         """Let nodes sleep and wake as an adviser says, from the next round on."""
-        self.nodes.power = power
+        self.nodes.let_sleep(power)
+        self._held.change_nodes(self.nodes.up)
 
     def run(self) -> Outcome:
         """Run until every job has ended. Raise RunFailed as `step` does."""

@@ -32,12 +32,22 @@ class PowerAdvice(Protocol):
     def again_s(self) -> float | None: ...
 
 
+def _never() -> bool:
+    return False
+
+
 @dataclass(frozen=True)
 class Power:
-    """Nodes sleep and wake as `advise` says after each round. A node that wakes is there `boot_s` later."""
+    """Nodes sleep and wake as `advise` says after each round. A node that wakes is there `boot_s` later.
+
+    asleep: nodes that sleep from the beginning, by id.
+    may_help: returns whether nodes may yet wake for jobs that wait, though none is on its way.
+    """
 
     advise: Callable[[Round, Plan], PowerAdvice]
     boot_s: float = 300.0
+    asleep: frozenset[str] = frozenset()
+    may_help: Callable[[], bool] = _never
 
     def __post_init__(self) -> None:
         if not 0 <= self.boot_s < math.inf:
@@ -89,8 +99,17 @@ class NodeStates:
 
     @property
     def some_return(self) -> bool:
-        """Whether a node comes back by itself: it is repaired, or it boots."""
-        return bool(self._failed or self._waking)
+        """Whether a node comes back without an event of a job: it is repaired, it boots, or it may yet wake."""
+        return bool(self._failed or self._waking) or (self.power is not None and self.power.may_help())
+
+    def let_sleep(self, power: Power) -> None:
+        """Let nodes sleep and wake as an adviser says, some of them from the beginning."""
+        self.power = power
+        for node in self.cluster.nodes:
+            if node.id in power.asleep:
+                self._asleep.add(node.id)
+                self.log.append(PowerChange(-math.inf, node.id, PowerEvent.SLEEPS))
+        self._count()
 
     def next_s(self) -> float:
         """Return when the next node changes by itself; inf: none does."""

@@ -83,21 +83,27 @@ class Simulated:
 
 @dataclass(frozen=True)
 class Started:
-    """`coadapt up`, which starts nothing. `power`: the text of the file that --power names."""
+    """`coadapt up`, which starts nothing. `power`, `scaling`: texts of the files that these options name."""
 
     words: str = ""
     power: str | None = None
+    scaling: str | None = None
     of: Sequence[str] = UP
 
     @property
     def how(self) -> str:
-        return f"coadapt up {self.words}".strip() + (" --power FILE" if self.power is not None else "")
+        files = {"power": self.power, "scaling": self.scaling}
+        told = [f" --{name} FILE" for name, text in files.items() if text is not None]
+        return f"coadapt up {self.words}".strip() + "".join(told)
 
     def answer(self, folder: Path) -> str:
         words = [*self.of, *shlex.split(self.words)]
         if self.power is not None:
             (folder / "power.yaml").write_text(self.power)
             words += ["--power", "{dir}/power.yaml"]
+        if self.scaling is not None:
+            (folder / "scaling.yaml").write_text(self.scaling)
+            words += ["--scaling", "{dir}/scaling.yaml"]
         return typed(words, folder)
 
 

@@ -20,7 +20,9 @@ from coadapt.scheduler.nodes.machines import Machines
 from coadapt.scheduler.nodes.node_view import NodesSnapshot
 from coadapt.scheduler.nodes.notice_listeners import NoticeListeners
 from coadapt.scheduler.nodes.powering import Powering
+from coadapt.scheduler.nodes.scaling import Scaling
 from coadapt.scheduler.observers.folders import FolderHook
+from coadapt.scheduler.power.autoscaler import AutoscalerWishes
 from coadapt.scheduler.rounds.chosen_policy import ChosenPolicy
 from coadapt.scheduler.runtime.live_settings import LiveSettings
 from coadapt.scheduler.runtime.loop import Loop
@@ -53,6 +55,7 @@ def service_of(world: World) -> Served:
     stubs: Any = world
     settings, clock, machines = world.settings, stubs.clock, IdleMachines()
     at_once: Any = SimpleNamespace(submit=lambda work, *args: work(*args))
+    power = Powering(settings, world.store, world.closing)
     parts = Parts(
         settings=settings,
         store=world.store,
@@ -64,7 +67,8 @@ def service_of(world: World) -> Served:
         cycle=world.cycle,
         view=stubs.nodes,
         closing=world.closing,
-        power=Powering(settings, world.store, world.closing),
+        power=power,
+        scaling=Scaling(settings, world.store, power.nodes, AutoscalerWishes()),
         machines=machines,
         folders=FolderHook(world.store, machines, settings, clock),
         listeners=NoticeListeners(settings, world.closing, clock, lambda: None),

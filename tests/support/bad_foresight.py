@@ -1,7 +1,7 @@
 """What can be wrong with foresight, each with the one sentence that its user reads.
 
 `tests/cli/test_bad_foresight.py` holds every row; `benchmarks/bad_input.py` prints them. What is
-wrong with a power file stands in `bad_power_files.py`.
+wrong with a power file stands in `bad_power_files.py`, and with a scaling file in `bad_scaling_files.py`.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from coadapt.scheduler.services.energy import Energy
 
 from tests.support.answers import Both, CommandedWorld, PoolJob, Powered, SeriesFile, Simulated, Told, Way
 from tests.support.bad_power_files import BAD_POWER_FILES
+from tests.support.bad_scaling_files import BAD_SCALING_FILES
 
 
 @dataclass(frozen=True)
@@ -549,6 +550,7 @@ BAD_FORESIGHT = [
     *POOLS,
     *NAMES,
     *(BadForesight(*row) for row in BAD_POWER_FILES),
+    *(BadForesight(*row) for row in BAD_SCALING_FILES),
     *MACHINES,
     *SERIES,
     *FEATURES,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from tests.support.answers import Started, Way
 
 FIELDS = (
-    "adapter, sleep, wake, state, command_limit_s, sleep_limit_s, wake_limit_s, boot_s, tries, rest_s, keep, "
-    "idle_watts, asleep_watts"
+    "adapter, sleep, wake, state, command_limit_s, sleep_limit_s, wake_limit_s, boot_s, tries, rest_s, types, "
+    "keep, idle_watts, asleep_watts"
 )
 EXAMPLE = 'such as [ipmitool, -H, "{machine}-bmc", chassis, power, status]'
 

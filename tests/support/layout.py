@@ -46,6 +46,7 @@ ROOMS: dict[str, set[str]] = {
     "scheduler/services": {"core", "estimators", "policies"},
     "scheduler/sharing": {"core", "policies"},
     "scheduler/power": {"core", "scheduler/services"},
+    "scheduler/scaling": {"core", "policies"},
     "scheduler/runtime": {"core", "policies", "scheduler/store"},
     "scheduler/files": {"core", "executor/files", "executor/sandbox"},
     "scheduler/access": {
@@ -59,8 +60,10 @@ ROOMS: dict[str, set[str]] = {
     "scheduler/nodes": {
         "core",
         "executor",
+        "policies",
         "scheduler/power",
         "scheduler/runtime",
+        "scheduler/scaling",
         "scheduler/services",
         "scheduler/store",
     },
@@ -130,6 +133,7 @@ ROOMS: dict[str, set[str]] = {
         "scheduler/nodes",
         "scheduler/observers",
         "scheduler/runtime",
+        "scheduler/scaling",
         "scheduler/store",
     },
     "scheduler": {
@@ -149,7 +153,15 @@ ROOMS: dict[str, set[str]] = {
     },
     "scheduler/desks": {"core", "estimators", "policies", "executor/files", "scheduler"},
     "scheduler/service": {"core", "estimators", "policies", "executor/protocol", "scheduler", "scheduler/desks"},
-    "simulator": {"core", "estimators", "optimizer", "policies", "scheduler/services", "scheduler/sharing"},
+    "simulator": {
+        "core",
+        "estimators",
+        "optimizer",
+        "policies",
+        "scheduler/scaling",
+        "scheduler/services",
+        "scheduler/sharing",
+    },
     "dashboard": {"core"},
     "api": {"core", "dashboard"},
     "client": {"core"},

@@ -14,7 +14,7 @@ import psutil
 import pytest
 from coadapt.core.cluster import Node
 from coadapt.scheduler.power.adapter import AdapterError
-from coadapt.scheduler.power.autoscaler import Autoscaler
+from coadapt.scheduler.power.autoscaler import Autoscaler, AutoscalerWishes, Wanted
 from coadapt.scheduler.power.commands import MARK, Commands, said_on
 from coadapt.scheduler.power.machine import Machine
 
@@ -90,7 +90,7 @@ def test_the_autoscaler_is_asked_for_all_nodes_that_shall_be_there() -> None:
     asked: list[object] = []
     released: list[Node] = []
     nodes = [Node("n1", "a100", 8), Node("n2", "t4", 4)]
-    scaler = Autoscaler(lambda: nodes, released.append, lambda **wish: asked.append(wish))
+    scaler = Autoscaler(lambda: nodes, released.append, AutoscalerWishes(lambda **wish: asked.append(wish)))
     scaler.wake(MACHINE)
     assert asked == [
         {
@@ -108,7 +108,7 @@ def test_an_autoscaler_that_does_not_answer_is_told() -> None:
         raise RuntimeError("no autoscaler runs")
 
     with pytest.raises(AdapterError, match="Ray's autoscaler could not be asked: no autoscaler runs"):
-        Autoscaler(list, lambda node: None, refuse).wake(MACHINE)
+        Autoscaler(list, lambda node: None, AutoscalerWishes(refuse)).wake(MACHINE)
 
 
 def test_commands_of_a_service_that_was_killed_are_ended_and_those_of_other_clusters_go_on() -> None:
@@ -123,3 +123,20 @@ def test_commands_of_a_service_that_was_killed_are_ended_and_those_of_other_clus
     finally:
         running[1].kill()
         running[1].wait(10)
+
+
+def test_what_several_want_of_the_autoscaler_is_sent_together() -> None:
+    asked: list[dict[str, object]] = []
+    wishes = AutoscalerWishes(lambda **wish: asked.append(wish))
+    wishes.wish("power", [Wanted(4, "coadapt.io/gpu-type", "a100")])
+    wishes.wish("scaling", [Wanted(1, "coadapt.io/node-type", "t4-spot")] * 2)
+    assert asked[-1] == {
+        "bundles": [{"GPU": 4.0}, {"GPU": 1.0}, {"GPU": 1.0}],
+        "bundle_label_selectors": [
+            {"coadapt.io/gpu-type": "a100"},
+            {"coadapt.io/node-type": "t4-spot"},
+            {"coadapt.io/node-type": "t4-spot"},
+        ],
+    }
+    wishes.wish("scaling", [])
+    assert asked[-1]["bundles"] == [{"GPU": 4.0}]
