@@ -20,6 +20,7 @@ from ..core.errors import (
     SettingError,
     StateError,
     StoreError,
+    WebhookError,
 )
 from ..core.job_limits import JobLimitError
 from ..core.refused_values import refused
@@ -104,6 +105,7 @@ _STATUSES: tuple[tuple[type[Exception], int], ...] = (
     (PackageError, 422),
     (SettingError, 422),
     (SecretError, 422),
+    (WebhookError, 422),
     (StateError, 503),  # before the errors of a store, of which one may come and go
     (StoreError, 409),
     (OutputError, 502),

@@ -38,6 +38,8 @@ class EventKind(Code):
     QUARANTINE = "quarantine", "the job takes part in no round for now; it keeps what it has"
     DEGRADED = "degraded", "of the cluster: nothing could be stored for a while"
     SETTINGS = "settings", "of the cluster: an operator changed settings"
+    WAITS = "waits", "the job has waited for GPUs for long"
+    DELIVERY = "delivery", "events could not be delivered to a webhook, or somebody tries it"
     PRUNED = "pruned", "what was old or too much was removed"
     OTHER = "other", "a later version wrote it"
 
