@@ -32,6 +32,7 @@ from . import (
     page_routes,
     secret_routes,
     sign_in_routes,
+    webhook_routes,
 )
 from .access import RULES
 from .context import UNREAD, Context, context, tell_done, tell_refused
@@ -58,6 +59,7 @@ _ROUTERS = (
     page_routes,
     secret_routes,
     sign_in_routes,
+    webhook_routes,
 )
 
 

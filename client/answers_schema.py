@@ -24,6 +24,7 @@ from ..core.schemas import (
     SettingRow,
     SubmitView,
     TimelineRow,
+    WebhookRow,
     WindowRow,
 )
 
@@ -44,6 +45,7 @@ ANSWERS: dict[str, Any] = {
     "audit": list[AuditView],
     "rounds": list[RoundRow],
     "secret list": list[SecretRow],
+    "webhook list": list[WebhookRow],
     "submit --check": list[SubmitView],  # of `Client.check`: one of them
     "fork --check": SubmitView,
 }

@@ -49,6 +49,16 @@ class Tallied(TypedDict):
     progress_samples: float  # what these were worth, as samples at the jobs' initial batch sizes
 
 
+class DeliveryFigures(TypedDict):
+    """Events on their way to webhooks. The first three are since the process of the service began."""
+
+    sent: int  # acknowledged
+    failed: int  # tries in vain
+    given_up: int
+    pending: int
+    oldest_s: float  # for which the oldest has waited; 0: none waits
+
+
 class Figures(TypedDict):
     """What `SchedulerService.figures` answers."""
 
@@ -79,3 +89,4 @@ class Figures(TypedDict):
     oldest_wait_s: float  # of a job that has never trained; 0: none waits
     gpus: dict[str, dict[str, int]]  # by GPU type: free, held, asleep, draining
     since: Tallied
+    deliveries: DeliveryFigures

@@ -16,6 +16,7 @@ from typing import Any, Protocol
 
 from ...core.errors import SecretError
 from ...core.events import EventKind
+from ...core.figures import DeliveryFigures
 from ...core.notify import OF_JOBS, Topic
 from ...core.settings import Settings
 from ...core.wording import in_words
@@ -142,18 +143,22 @@ class Deliveries:
         with self._lock:
             return self._waiting.count(webhook.number)
 
-    def figures(self) -> dict[str, float]:
+    def notes(self) -> list[str]:
+        """Return sentences for an operator."""
+        return [f"webhooks wait: {self.trouble}"] if self.trouble else []
+
+    def figures(self) -> DeliveryFigures:
         """Return sums since the service began, how many wait, and for how long the oldest of them has."""
         with self._lock:
             oldest_s, now = self._waiting.oldest_s(), self._clock.steady_s()
             some = list(self._lately.values())
-            return {
-                "sent": sum(one.sent for one in some),
-                "failed": sum(one.failed for one in some),
-                "given_up": sum(one.given_up for one in some),
-                "pending": self._waiting.count(),
-                "oldest_s": 0.0 if oldest_s is None else max(now - oldest_s, 0.0),
-            }
+            return DeliveryFigures(
+                sent=sum(one.sent for one in some),
+                failed=sum(one.failed for one in some),
+                given_up=sum(one.given_up for one in some),
+                pending=self._waiting.count(),
+                oldest_s=0.0 if oldest_s is None else max(now - oldest_s, 0.0),
+            )
 
     # --- one look -------------------------------------------------------------------------------------------
 

@@ -15,6 +15,7 @@ from ..changes.forks import Forks, check_resumed, origin_of, would_fork
 from ..changes.submissions import accepted
 from ..changes.verbs import VERBS, resume_changed
 from ..cycle import SchedulingCycle
+from ..delivery.webhooks import Webhooks
 from ..files.packages import PackageStore
 from ..jobs.record import ChangedFile, JobRecord
 from ..store.store import Store
@@ -31,9 +32,10 @@ class JobsDesk:
         packages: PackageStore,
         secrets: Secrets,
         forks: Forks,
+        webhooks: Webhooks,
     ) -> None:
         self._store, self._cycle, self._settings = store, cycle, settings
-        self._packages, self._secrets, self._forks = packages, secrets, forks
+        self._packages, self._secrets, self._forks, self._webhooks = packages, secrets, forks, webhooks
 
     def submit(
         self, spec_json: str, package: str | None, idempotency_key: str, script_key: str = "", owner: str = ""
@@ -43,7 +45,7 @@ class JobsDesk:
         Raises: JobLimitError, PackageError; pydantic.ValidationError for a bad spec.
         """
         spec = accepted(spec_json, package, self._packages)
-        self._secrets.check(spec, owner)
+        self._check(spec, owner)
         job = self._cycle.orders.submit(
             spec, idempotency_key=idempotency_key, package=package, script_key=script_key, owner=owner
         )
@@ -66,7 +68,7 @@ class JobsDesk:
             _check_same_fork(known, job_id, steps, changed)
             return known.id
         source, spec, measured = self._forked(job_id, changed, self._packages)
-        self._secrets.check(spec, owner or source.owner)
+        self._check(spec, owner or source.owner)
         job = self._cycle.orders.submit(
             spec,
             idempotency_key=idempotency_key,
@@ -89,7 +91,7 @@ class JobsDesk:
         Raises: KeyError, JobStateError; pydantic.ValidationError for a bad spec.
         """
         spec, job = accepted(spec_json, package, self._packages), self._store.get(job_id)
-        self._secrets.check(spec, job.owner)
+        self._check(spec, job.owner)
         if job.asked != key and spec.door is job.spec.door:
             known = self._store.recall(script_key, job.owner) if script_key else None
             check_resumed(job, spec, self._settings, known)
@@ -120,6 +122,11 @@ class JobsDesk:
     def package_place(self) -> tuple[str, int]:
         """Return the folder of packages, on the disk of this node, and the most MiB of one."""
         return str(self._settings.package_dir), self._settings.max_package_mib
+
+    def _check(self, spec: JobSpec, owner: str) -> None:
+        """Refuse a job that names what its user does not have. Raises: SecretError, WebhookError."""
+        self._secrets.check(spec, owner)
+        self._webhooks.check(spec, owner)
 
     def _forked(
         self, job_id: str, changed: Mapping[str, str], packages: PackageStore | None = None

@@ -20,6 +20,7 @@ from ..desks.secrets import SecretsDesk
 from ..desks.settings import SettingsDesk
 from ..desks.table import Desks
 from ..desks.users import UsersDesk
+from ..desks.webhooks import WebhooksDesk
 from ..runtime.loop import Health
 from .parts import Parts
 
@@ -29,12 +30,22 @@ def desks_of(parts: Parts, health: Callable[[], Health]) -> Desks:
     store, cycle, nodes, settings, clock = parts.store, parts.cycle, parts.nodes, parts.settings, parts.clock
     watch, readiness, moments = parts.watch, parts.readiness, Moments(clock)
     own_health = HealthDesk(
-        store, cycle, nodes, settings, clock, watch, readiness, parts.backups, parts.housekeeping, health
+        store,
+        cycle,
+        nodes,
+        settings,
+        clock,
+        watch,
+        readiness,
+        parts.backups,
+        parts.housekeeping,
+        parts.deliveries,
+        health,
     )
     return Desks(
         parts.audit,
         [
-            JobsDesk(store, cycle, settings, parts.packages, parts.secrets, parts.forks),
+            JobsDesk(store, cycle, settings, parts.packages, parts.secrets, parts.forks, parts.webhooks),
             JobViewsDesk(
                 store, cycle, nodes, settings, moments, readiness, lambda: parts.policy.now, parts.history
             ),
@@ -70,6 +81,7 @@ def desks_of(parts: Parts, health: Callable[[], Health]) -> Desks:
             ),
             UsersDesk(parts.identities, watch),
             SecretsDesk(parts.secrets, watch, parts.executors.give),
+            WebhooksDesk(store, parts.webhooks, parts.deliveries, parts.pictures, parts.history, clock, watch),
             AuditDesk(parts.audit),
             SettingsDesk(parts.live, parts.policy, cycle, clock, watch, parts.view),
             CareDesk(parts.backups, parts.pruning, watch),

@@ -15,7 +15,7 @@ import ray
 from sqlalchemy import text
 from sqlalchemy.exc import SQLAlchemyError
 
-from ...core.figures import GPU_STATES, Figures, Tallied, of_types
+from ...core.figures import GPU_STATES, DeliveryFigures, Figures, Tallied, of_types
 from ...core.settings import Settings
 from ..care.backups import Backups
 from ..changes.status import Status, status_of
@@ -42,6 +42,7 @@ def collected(
     backups: Backups,
     ready: bool,
     round_age_s: float | None,
+    deliveries: DeliveryFigures,
 ) -> Figures:
     """Return the figures now. `jobs`: those that are not retired; `since`: what was counted."""
     jobs, now_s = tuple(jobs), clock.steady_s()
@@ -79,6 +80,7 @@ def collected(
         oldest_wait_s=max(waits, default=0.0),
         gpus=_gpus(nodes, jobs),
         since=since,
+        deliveries=deliveries,
     )
 
 
