@@ -95,4 +95,9 @@ TABLE: tuple[Told, ...] = (
     _counter("coadapt_gpu_training_seconds", "Of these, those of training.", "since.training_gpu_s", "gpu_type"),
     _counter("coadapt_trained_samples", "Samples that jobs trained on, each once.", "since.samples"),
     _counter("coadapt_progress_samples", "Their worth, at initial batch sizes.", "since.progress_samples"),
+    _counter("coadapt_deliveries_sent", "Events that webhooks acknowledged.", "deliveries.sent"),
+    _counter("coadapt_deliveries_failed", "Tries to deliver an event in vain.", "deliveries.failed"),
+    _counter("coadapt_deliveries_given_up", "Events that were given up.", "deliveries.given_up"),
+    Told("coadapt_deliveries_pending", "Events that wait for a webhook.", "deliveries.pending"),
+    Told("coadapt_delivery_oldest_seconds", "For how long the oldest has waited; 0: none.", "deliveries.oldest_s"),
 )

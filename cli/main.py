@@ -31,6 +31,7 @@ from . import settings as settings_verbs
 from . import store as store_verbs
 from . import teams as teams_verbs
 from . import top as top_verb
+from . import webhook as webhook_verbs
 from .exit_codes import AmbiguousJob, Exit, Interrupted, JobNotFound, code_of
 from .plain import printable, say
 
@@ -1162,6 +1163,7 @@ settings_verbs.register(app, lambda: _connect(), _print)
 audit_verb.register(app, lambda: _connect(), _print)
 secret_verbs.register(app, lambda: _connect(), _print)
 teams_verbs.register(app, lambda: _connect(), _print)
+webhook_verbs.register(app, lambda: _connect(), _print)
 events_verb.register(app, lambda: _connect(), _resolve, _print)
 top_verb.register(app, lambda: _connect())
 open_verb.register(app, lambda: _connect())

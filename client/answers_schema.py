@@ -26,6 +26,7 @@ from ..core.schemas import (
     TeamsChange,
     TeamsView,
     TimelineRow,
+    WebhookRow,
     WindowRow,
 )
 
@@ -48,6 +49,7 @@ ANSWERS: dict[str, Any] = {
     "audit": list[AuditView],
     "rounds": list[RoundRow],
     "secret list": list[SecretRow],
+    "webhook list": list[WebhookRow],
     "submit --check": list[SubmitView],  # of `Client.check`: one of them
     "fork --check": SubmitView,
 }

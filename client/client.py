@@ -53,6 +53,7 @@ if TYPE_CHECKING:
         TeamsChange,
         TeamsView,
         TimelineRow,
+        WebhookRow,
         WindowRow,
     )
     from ..core.settings import Settings
@@ -761,6 +762,42 @@ class Client:
         """Seal the secrets of all users with a new key; return how many were `sealed`, and how many are `lost`."""
         return cast("dict[str, int]", self._api.post("/v1/secrets/rekey"))
 
+    def webhooks(self, *, cluster: bool = False) -> Sequence[WebhookRow]:
+        """Return one's own webhooks, or those of the cluster, by name."""
+        return cast("list[WebhookRow]", self._api.get("/v1/webhooks", cluster=str(cluster).lower()))
+
+    def add_webhook(
+        self, name: str, url: str, events: Sequence[str] | None = None, *, cluster: bool = False
+    ) -> str:
+        """Add a webhook; return the secret with which events are signed, this once; "": they are not.
+
+        Args:
+            events: such as `job.failed`; None: the end and the failure of jobs.
+            cluster: whether it is told of all jobs and of the cluster, which operators may ask for.
+
+        Raises: RequestError; AccessError.
+        """
+        told = {"name": name, "url": url, "cluster": cluster} | ({} if events is None else {"events": [*events]})
+        return str(self._api.post_once("/v1/webhooks", told)["secret"])
+
+    def test_webhook(self, name: str, *, cluster: bool = False, timeout_s: float = 20.0) -> str | None:
+        """Send a webhook an event of its own. Return why it was not delivered; "": it was; None: nobody knows yet.
+
+        Raises: UnknownJobError where there is none.
+        """
+        tries = int(self._api.post(f"{_webhook_path(name, cluster, '/test')}")["tries"])
+        deadline_s = time.monotonic() + timeout_s
+        while time.monotonic() < deadline_s:
+            for row in self.webhooks(cluster=cluster):
+                if row["name"] == name and row["sent"] + row["failed"] > tries:
+                    return row["problem"]
+            time.sleep(0.2)  # nobody tells when it was sent
+        return None
+
+    def remove_webhook(self, name: str, *, cluster: bool = False) -> int:
+        """Remove a webhook; return how many events were on their way to it. Raises: UnknownJobError."""
+        return int(self._api.delete(_webhook_path(name, cluster))["waiting"])
+
     def close(self) -> None:
         """Close the connection; jobs and service run on."""
         self._api.close()
@@ -768,6 +805,10 @@ class Client:
 
 def _path(job_id: str) -> str:
     return f"/v1/jobs/{quote(job_id, safe='')}"
+
+
+def _webhook_path(name: str, cluster: bool, verb: str = "") -> str:
+    return f"/v1/webhooks/{quote(name, safe='')}{verb}?cluster={str(cluster).lower()}"
 
 
 def _node_path(node: str, verb: str) -> str:

@@ -18,6 +18,7 @@ class ApiSettings(BaseModel):
     port: by default 8420, or a free one where that is taken.
     tls_cert, tls_key: files in PEM form.
     trusted_proxies: addresses of proxies that say who asks, in the header `user_header`.
+    public_url: by which people reach it from elsewhere, such as https://coadapt.example.com; messages link to it.
     metrics_token_file: a file with a token that reads `/metrics` and nothing else. Without one every user may with
         a token of its own, and on a machine whose API listens on loopback whoever is on that machine.
     """
@@ -30,6 +31,7 @@ class ApiSettings(BaseModel):
     tls_key: str | None = None
     trusted_proxies: tuple[str, ...] = ()
     user_header: str = "X-Forwarded-User"
+    public_url: Annotated[str, Field(pattern=r"^(https?://[^\s?#]+)?$", max_length=500)] = ""
     metrics_token_file: str | None = None
 
     @field_validator("host", "trusted_proxies")

@@ -41,6 +41,10 @@ class SecretError(ValueError):
     """A secret is not there, cannot be opened or is not accepted; one sentence that never holds its value."""
 
 
+class WebhookError(ValueError):
+    """A webhook cannot be made, or a job names one that is not there; one sentence for a person."""
+
+
 class SettingError(ValueError):
     """A setting cannot be changed so, or not while the scheduler runs; one sentence for a person."""
 

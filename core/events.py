@@ -41,6 +41,8 @@ class EventKind(Code):
     DEGRADED = "degraded", "of the cluster: nothing could be stored for a while"
     SETTINGS = "settings", "of the cluster: an operator changed settings"
     TEAMS = "teams", "of the cluster: an operator applied a file of teams"
+    WAITS = "waits", "the job has waited for GPUs for long"
+    DELIVERY = "delivery", "events could not be delivered to a webhook, or somebody tries it"
     PRUNED = "pruned", "what was old or too much was removed"
     OTHER = "other", "a later version wrote it"
 

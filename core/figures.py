@@ -49,6 +49,16 @@ class Tallied(TypedDict):
     progress_samples: float  # what these were worth, as samples at the jobs' initial batch sizes
 
 
+class DeliveryFigures(TypedDict):
+    """Events on their way to webhooks. The first three are since the process of the service began."""
+
+    sent: int  # acknowledged
+    failed: int  # tries in vain
+    given_up: int
+    pending: int
+    oldest_s: float  # for which the oldest has waited; 0: none waits
+
+
 class Figures(TypedDict):
     """What `SchedulerService.figures` answers."""
 
@@ -85,3 +95,4 @@ class Figures(TypedDict):
     nodes_asked: int | None  # so far
     nodes_unmet: int | None  # of these, those that did not come in time
     since: Tallied
+    deliveries: DeliveryFigures

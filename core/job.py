@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from .doors import Door, Processes, check, completed, door, processes_of
+from .notify import Notify, Tracker
 from .phase import Phase
 from .span_field import Span
 from .teams import Priority, TeamName
@@ -200,6 +201,10 @@ class JobSpec(_Strict):
     """Measure the script on one GPU of each type before the first run; sharded models are measured in training."""
     emulation: Emulation = Emulation()
     """How fast the job is on emulated nodes."""
+    notify: Notify | None = None
+    """Who is told of the job, and of what; by default its user's webhooks, of what they subscribe to."""
+    trackers: list[Tracker] = []
+    """Experiment trackers to which the metrics of coadapt.report go on, with one run for the whole job."""
 
     @model_validator(mode="before")
     @classmethod

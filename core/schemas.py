@@ -463,6 +463,22 @@ class RoundsPage(TypedDict):
     next: str | None
 
 
+class WebhookRow(TypedDict):
+    """A webhook. Figures are since the service began."""
+
+    name: str
+    url: str  # as far as it tells nobody how to post there
+    events: list[str]
+    by_job: bool  # the URL stood in a job file, and goes with the job
+    created_s: float
+    waiting: int  # events that are on their way
+    sent: int
+    failed: int  # tries in vain
+    given_up: int
+    last_s: float | None  # of the last try, since 1970
+    problem: str  # of the last try; "": it was acknowledged
+
+
 class SecretRow(TypedDict):
     """One of a user's secrets. What it holds is shown nowhere."""
 

@@ -16,6 +16,7 @@ from .logs import LogFormat
 from .power_settings import PowerSettings
 from .retention_settings import RetentionSettings
 from .scaling_settings import ScalingSettings
+from .webhook_settings import WebhookSettings
 
 EXAMPLE_URL = "postgresql+psycopg://coadapt@db.example.com/coadapt"
 
@@ -80,6 +81,8 @@ class Settings(BaseModel):
     metadata_every_s: float = Field(default=2.0, ge=0.1, le=60)
     # Where the HTTP API listens.
     api: ApiSettings = ApiSettings()
+    # To which addresses events are sent, and when they are given up.
+    webhooks: WebhookSettings = WebhookSettings()
     # Logs of ended jobs are removed after so many days, and the oldest before while all take more than so much.
     log_keep_days: float = Field(default=90.0, gt=0)
     log_keep_gib: float = Field(default=100.0, gt=0)

@@ -292,7 +292,7 @@ class CommandExecutor:
             gpus=slot.gpus,
             env={
                 **threads,
-                **tracking(job.id, profile=False),
+                **tracking(job.id, profile=False, trackers=job.trackers),
                 **job.env,
                 **hidden,
                 JOB_ID: job.id,

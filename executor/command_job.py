@@ -39,6 +39,7 @@ class CommandJob:
     state_dir: str = ""  # the service's
     env: Mapping[str, str] = field(default_factory=dict)
     pip: tuple[str, ...] = ()
+    trackers: tuple[str, ...] = ()  # to which metrics go on
     outputs_url: str = ""  # "": the program is given no output folder
     log_dir: str = ""  # on the head's disk; "": no log files
     head_node: str = ""  # the node with that disk; "": the executor's own

@@ -31,6 +31,7 @@ class ExecutorJob:
     state_dir: str = ""  # the service's
     env: Mapping[str, str] = field(default_factory=dict)
     pip: tuple[str, ...] = ()
+    trackers: tuple[str, ...] = ()  # to which metrics go on
     training: TrainingConfig = field(default_factory=TrainingConfig)
     checkpoint_url: str = ""
     outputs_url: str = ""  # "": the script is given no output folder

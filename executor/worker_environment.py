@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
 from .executor_job import ExecutorJob
 from .processes.template_wire import ONE_THREAD
@@ -17,17 +18,22 @@ from .protocol.messages import (
     PACE_JSON,
     PROFILE_JSON,
     SHARDS,
+    TRACKERS,
     TRAINING_JSON,
 )
 from .protocol.ranks import Rendezvous
 from .reconciling.effects import StartWorker
 
 
-def tracking(job_id: str, profile: bool) -> dict[str, str]:
-    """Return variables that make a job, restarts included, one run for experiment trackers."""
+def tracking(job_id: str, profile: bool, trackers: Sequence[str] = ()) -> dict[str, str]:
+    """Return variables that make a job, restarts included, one run for experiment trackers.
+
+    trackers: to which metrics of `coadapt.report` go on; none is told of a profile run.
+    """
     if profile:
         return {"WANDB_MODE": "disabled", "MLFLOW_RUN_NAME": f"{job_id} (measuring)"}
-    return {"WANDB_RUN_ID": job_id, "WANDB_RESUME": "allow", "MLFLOW_RUN_NAME": job_id}
+    told = {"WANDB_RUN_ID": job_id, "WANDB_RESUME": "allow", "MLFLOW_RUN_NAME": job_id}
+    return {**told, TRACKERS: ",".join(trackers)} if trackers else told
 
 
 def worker_environment(job: ExecutorJob, start: StartWorker, store: Rendezvous) -> dict[str, str]:
@@ -38,7 +44,7 @@ def worker_environment(job: ExecutorJob, start: StartWorker, store: Rendezvous) 
     """
     environment = {
         **(ONE_THREAD if start.slot.emulated else {}),
-        **tracking(job.id, start.profile),
+        **tracking(job.id, start.profile, job.trackers),
         **job.env,
         JOB_ID: job.id,
         JOB_LIFE: str(job.life),

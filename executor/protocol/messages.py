@@ -34,6 +34,7 @@ NODE_ID = "COADAPT_NODE_ID"  # Ray's, in hex
 DEVICES = "COADAPT_DEVICES"  # its GPUs by position on the node, "0,1"; emulated ones, too
 JOB_ID = "COADAPT_JOB_ID"
 JOB_LIFE = "COADAPT_JOB_LIFE"
+TRACKERS = "COADAPT_TRACKERS"  # names of trackers to which rank 0 hands metrics on, with commas between
 STATUS_FILE = "COADAPT_STATUS_FILE"  # where a program without `prepare` says how far it is
 OUTPUT_DIR = "COADAPT_OUTPUT_DIR"  # what the script writes there is kept with its checkpoints
 PACE_JSON = "COADAPT_PACE"  # {"profile": …, "time_scale": …}: only on emulated nodes

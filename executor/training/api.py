@@ -27,9 +27,11 @@ from .sessions.torchrun_session import TorchrunSession
 from .sharding.models import is_sharded
 from .sharding.shards import TIMEOUT, Shards, of_environment
 from .state.prepared import Prepared, identify
+from .tracking.forwarding import Trackers
 
 _session: Session | None = None
 _channel: Channel | None = None
+_trackers: Trackers | None = None
 
 
 def use_channel(channel: Channel) -> None:
@@ -45,6 +47,14 @@ LOSSES = {"auto": Kind.UNKNOWN, "mean": Kind.MEAN, "sum": Kind.SUM, "batch": Kin
 
 def current() -> Session | None:
     return _session
+
+
+def trackers() -> Trackers:
+    """Return what hands metrics on to the trackers of this process's job."""
+    global _trackers
+    if _trackers is None:
+        _trackers = Trackers.of_environment()
+    return _trackers
 
 
 def is_managed() -> bool:
@@ -118,7 +128,7 @@ def _managed(prepared: Prepared, channel: Channel, loss: Kind) -> Session:
     if os.environ.get(messages.MODE) == "profile":
         return ProfileSession(prepared, config, channel, loss)
     global _session
-    session = ManagedSession(prepared, config, channel, loss)
+    session = ManagedSession(prepared, config, channel, loss, trackers())
     _session = session  # a process that leaves before it joined is known, too
     session.start()
     return session
@@ -160,6 +170,8 @@ def report(*, combine: Mapping[str, str] | None = None, **metrics: Any) -> None:
         # By hand, and on other nodes than the first, nobody listens.
         if path := os.environ.get(messages.STATUS_FILE):
             status_line.write(path, metrics)
+            if os.environ.get("RANK", "0") == "0":
+                trackers().tell(metrics, metrics.get("step"))
         return
     _prepared_session("report").report(metrics, dict(combine or {}))
 

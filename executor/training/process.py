@@ -61,10 +61,15 @@ def serve(script: str, arguments: Sequence[str], channel_fd: int) -> int:
     """Run the script for whoever holds the other end of the channel; returns the exit status of the process."""
     channel = Channel(channel_fd)
     api.use_channel(channel)
+    if (
+        os.environ.get("RANK") == "0"
+    ):  # as far as is known yet; another process that becomes it finds the same runs
+        api.trackers().begin()
     be_alone_until_joined()
     watch_norms()
     event = run_script(script, arguments)
     leave_group()
+    api.trackers().end(not isinstance(event, Crashed))
     for stream in (sys.stdout, sys.stderr):
         stream.flush()
     channel.send(event)

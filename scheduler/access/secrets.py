@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hmac
 import threading
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -78,6 +79,35 @@ class Secrets:
             return self._opened(job.spec, job.owner)
         except SecretError as error:
             return {"values": {}, "problem": str(error)}
+
+    def opened(self, user: str) -> dict[str, str]:
+        """Return the values of all secrets of a part of the service, by name. Raises: SecretError."""
+        found, known = self._looked(user)
+        values = {}
+        for row in found:
+            value = (
+                known[row["key"]].open(row["sealed"], _bound(user, row["name"])) if row["key"] in known else None
+            )
+            if value is None:
+                raise SecretError(self._lost(row))
+            values[row["name"]] = value
+        return values
+
+    def keep(self, user: str, name: str, value: str) -> None:
+        """Keep a secret of a part of the service, in the transaction under way. Raises: SecretError."""
+        with self._sealing:
+            now, key = self._clock.wall_s(), self._keys.sealing()
+            row = {"user": user, "name": name, "key": key.id, "sealed": key.seal(value, _bound(user, name))}
+            self._store.write(table.put({**row, "created_s": now, "changed_s": now}))
+
+    def forget(self, user: str) -> None:
+        """Forget all secrets of a part of the service, in the transaction under way."""
+        self._store.write(table.forget(user))
+
+    def derived(self, purpose: str) -> list[bytes]:
+        """Return a key for a purpose of the service, one of each key of secrets. Raises: SecretError."""
+        self._keys.sealing()
+        return [hmac.digest(key.value, purpose.encode(), "sha256") for key in self._keys.all()]
 
     def rekey(self) -> dict[str, int]:
         """Seal all secrets with a new key, and forget the old one. Return how many, and how many cannot be opened.

@@ -315,6 +315,7 @@ def _running(job: JobRecord, event: Running, now: float) -> Reaction:
     nodes = len({slot.node_id for slot in event.slots})
     text = f"runs on {gpus}x{gpu_type} on {nodes} node{'s' * (nodes > 1)}{_after(job, event)}"
     data = {"gpu_type": gpu_type, "gpus": gpus, "nodes": nodes, "warm": event.warm, "pause_s": event.pause_s}
+    data |= {"first": job.state.started_s is None, "elsewhere": set(event.slots) != set(job.group)}
     return Reaction(changed, (_event(job, EventKind.RUNNING, now, text, recovered=event.recovered, **data),))
 
 

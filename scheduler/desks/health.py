@@ -12,6 +12,7 @@ from ..access.others_jobs import OthersJobs
 from ..care.backups import Backups
 from ..care.housekeeping import Housekeeping
 from ..cycle import SchedulingCycle
+from ..delivery.deliveries import Deliveries
 from ..nodes.node_source import NodeSource
 from ..nodes.scaling import Scaling
 from ..rounds.readiness import Readiness
@@ -42,12 +43,13 @@ class HealthDesk:
         backups: Backups,
         housekeeping: Housekeeping,
         scaling: Scaling,
+        deliveries: Deliveries,
         of_loop: Callable[[], Health],
     ) -> None:
         self._store, self._cycle, self._nodes, self._settings = store, cycle, nodes, settings
         self._clock, self._watch, self._readiness = clock, watch, readiness
         self._backups, self._housekeeping, self._of_loop = backups, housekeeping, of_loop
-        self._scaling, self._others = scaling, OthersJobs(store)
+        self._scaling, self._others, self._deliveries = scaling, OthersJobs(store), deliveries
 
     def ping(self) -> bool:
         """Return whether rounds can run: the nodes are known and the solver is compiled."""
@@ -66,7 +68,7 @@ class HealthDesk:
         now = self._of_loop()
         if shared and now.trouble:
             now = replace(now, trouble=self._others.error(now.trouble, None))
-        notes = [*self._watch.notes(), *self._housekeeping.notes()]
+        notes = [*self._watch.notes(), *self._housekeeping.notes(), *self._deliveries.notes()]
         return health_view(now, notes, self._cycle.round_age_s())
 
     def figures(self) -> Figures:
@@ -86,4 +88,5 @@ class HealthDesk:
             backups=self._backups,
             ready=self._readiness.ready,
             round_age_s=self._cycle.round_age_s(),
+            deliveries=self._deliveries.figures(),
         )

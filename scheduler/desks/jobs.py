@@ -17,6 +17,7 @@ from ..changes.forks import Forks, check_resumed, origin_of, would_fork
 from ..changes.submissions import accepted
 from ..changes.verbs import VERBS, resume_changed
 from ..cycle import SchedulingCycle
+from ..delivery.webhooks import Webhooks
 from ..files.packages import PackageStore
 from ..job_orders import check_queue
 from ..jobs.record import ChangedFile, JobRecord
@@ -36,10 +37,11 @@ class JobsDesk:
         secrets: Secrets,
         forks: Forks,
         teams: AppliedTeams,
+        webhooks: Webhooks,
     ) -> None:
         self._store, self._cycle, self._settings = store, cycle, settings
         self._packages, self._secrets, self._forks = packages, secrets, forks
-        self._teams = teams
+        self._teams, self._webhooks = teams, webhooks
 
     def submit(
         self, spec_json: str, package: str | None, idempotency_key: str, script_key: str = "", owner: str = ""
@@ -49,7 +51,7 @@ class JobsDesk:
         Raises: JobLimitError, PackageError; pydantic.ValidationError for a bad spec.
         """
         spec = self._completed(accepted(spec_json, package, self._packages), owner)
-        self._secrets.check(spec, owner)
+        self._check(spec, owner)
         job = self._cycle.orders.submit(
             spec,
             idempotency_key=idempotency_key,
@@ -80,7 +82,7 @@ class JobsDesk:
         if "spec" not in changed and spec.team not in self._teams.of_user(owner or source.owner):
             spec = spec.model_copy(update={"team": None})  # the job's team is gone, or none of who forks it
         spec = self._completed(spec, owner or source.owner)
-        self._secrets.check(spec, owner or source.owner)
+        self._check(spec, owner or source.owner)
         job = self._cycle.orders.submit(
             spec,
             idempotency_key=idempotency_key,
@@ -105,7 +107,7 @@ class JobsDesk:
         """
         spec, job = accepted(spec_json, package, self._packages), self._store.get(job_id)
         spec = self._of_same_team(spec, job)
-        self._secrets.check(spec, job.owner)
+        self._check(spec, job.owner)
         if job.asked != key and spec.door is job.spec.door:
             known = self._store.recall(script_key, job.owner) if script_key else None
             check_resumed(job, spec, self._settings, known)
@@ -152,6 +154,11 @@ class JobsDesk:
             check_priority(spec.priority, job.spec.team, self._teams.now)
         priority = spec.priority or job.spec.priority
         return spec.model_copy(update={"team": job.spec.team, "priority": priority})
+
+    def _check(self, spec: JobSpec, owner: str) -> None:
+        """Refuse a job that names what its user does not have. Raises: SecretError, WebhookError."""
+        self._secrets.check(spec, owner)
+        self._webhooks.check(spec, owner)
 
     def _forked(
         self, job_id: str, changed: Mapping[str, str], packages: PackageStore | None = None

@@ -69,6 +69,7 @@ class SchedulerService:
         self._desks = desks_of(parts, self._loop.health)
         parts.view.start()
         parts.housekeeping.start()
+        parts.deliveries.start()
         self._loop.start()
         log.info("begun with policy %s and the store %s", settings.policy, settings.store)
 
@@ -142,6 +143,7 @@ class SchedulerService:
             parts.executors.drain(grace_s)
         else:
             self._stop_jobs(grace_s)
+        parts.deliveries.stop()  # after the last of what jobs were told
         parts.listeners.stop()
         parts.view.stop(drop_leases=not keep_jobs)
         with parts.cycle.lock:

@@ -21,6 +21,7 @@ from ..desks.settings import SettingsDesk
 from ..desks.table import Desks
 from ..desks.teams import TeamsDesk
 from ..desks.users import UsersDesk
+from ..desks.webhooks import WebhooksDesk
 from ..runtime.loop import Health
 from .parts import Parts
 
@@ -40,12 +41,15 @@ def desks_of(parts: Parts, health: Callable[[], Health]) -> Desks:
         parts.backups,
         parts.housekeeping,
         parts.scaling,
+        parts.deliveries,
         health,
     )
     return Desks(
         parts.audit,
         [
-            JobsDesk(store, cycle, settings, parts.packages, parts.secrets, parts.forks, cycle.teams),
+            JobsDesk(
+                store, cycle, settings, parts.packages, parts.secrets, parts.forks, cycle.teams, parts.webhooks
+            ),
             JobViewsDesk(
                 store, cycle, nodes, settings, moments, readiness, lambda: parts.policy.now, parts.history
             ),
@@ -83,6 +87,7 @@ def desks_of(parts: Parts, health: Callable[[], Health]) -> Desks:
             UsersDesk(parts.identities, watch, cycle.teams),
             TeamsDesk(cycle.teams, store, cycle, nodes, clock, watch),
             SecretsDesk(parts.secrets, watch, parts.executors.give),
+            WebhooksDesk(store, parts.webhooks, parts.deliveries, parts.pictures, parts.history, clock, watch),
             AuditDesk(parts.audit),
             SettingsDesk(parts.live, parts.policy, cycle, clock, watch, parts.view),
             CareDesk(parts.backups, parts.pruning, watch),

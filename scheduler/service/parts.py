@@ -15,6 +15,10 @@ from ..care.housekeeping import Housekeeping
 from ..care.pruning import Pruning
 from ..changes.forks import Forks
 from ..cycle import SchedulingCycle
+from ..delivery.deliveries import Deliveries, Post
+from ..delivery.pictures import Pictures
+from ..delivery.ray_sender import RaySender
+from ..delivery.webhooks import Webhooks
 from ..executors.actors import Executors
 from ..files.packages import PackageStore
 from ..nodes.closing_nodes import ClosingNodes
@@ -38,7 +42,7 @@ class Parts:
     """What stands around a cycle. The second half is made of the first.
 
     `wake`: set when the loop has something to do. `view`: the nodes as Ray shows them.
-    `fork_threads`: where checkpoints of forks are copied.
+    `fork_threads`: where checkpoints of forks are copied. `post`: the way to what sends events out.
     """
 
     settings: Settings
@@ -61,6 +65,7 @@ class Parts:
     secrets: Secrets
     history: MetricsHistory
     fork_threads: Executor
+    post: Post = field(default_factory=RaySender)
 
     readiness: Readiness = field(init=False)
     identities: Identities = field(init=False)
@@ -69,6 +74,9 @@ class Parts:
     backups: Backups = field(init=False)
     pruning: Pruning = field(init=False)
     housekeeping: Housekeeping = field(init=False)
+    webhooks: Webhooks = field(init=False)
+    pictures: Pictures = field(init=False)
+    deliveries: Deliveries = field(init=False)
 
     def __post_init__(self) -> None:
         store, settings, clock = self.store, self.settings, self.clock
@@ -79,6 +87,17 @@ class Parts:
         self.backups = Backups(store, settings, clock)
         self.pruning = Pruning(store, settings, clock, self.cycle.lock)
         self.housekeeping = Housekeeping([self.backups, self.pruning])
+        self.webhooks = Webhooks(store, self.secrets, settings, clock)
+        self.pictures = Pictures(self.secrets, settings, clock)
+        self.deliveries = Deliveries(
+            store,
+            self.webhooks,
+            self.post,
+            settings,
+            clock,
+            store.database.epoch or 0,
+            self.pictures.address,
+        )
 
     @property
     def nodes(self) -> ScaledNodes:

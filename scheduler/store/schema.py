@@ -229,3 +229,28 @@ secrets = Table(
     Column("changed_s", Double, nullable=False),
     PrimaryKeyConstraint("user", "name"),
 )
+
+# Who is told of events. URL and secret are sealed, among the secrets.
+webhooks = Table(
+    "webhooks",
+    metadata,
+    Column("number", _NUMBER, primary_key=True, autoincrement=True),
+    *(Column(name, Text, nullable=False) for name in ("owner", "name", "shown", "events")),
+    Column("by_job", Boolean, nullable=False),
+    Column("after", _NUMBER, nullable=False),
+    Column("created_s", Double, nullable=False),
+    UniqueConstraint("owner", "name"),
+    sqlite_autoincrement=True,
+)
+
+# Events on their way to webhooks. What is acknowledged or given up is gone.
+deliveries = Table(
+    "deliveries",
+    metadata,
+    Column("webhook", _NUMBER, nullable=False),
+    Column("event", _NUMBER, nullable=False),
+    Column("job_id", Text, nullable=False),
+    Column("at_s", Double, nullable=False),
+    Column("body", Text, nullable=False),
+    PrimaryKeyConstraint("webhook", "event"),
+)

@@ -34,6 +34,15 @@ def remove(user: str, name: str) -> Callable[[Connection], None]:
     return write
 
 
+def forget(user: str) -> Callable[[Connection], None]:
+    """Return a write that removes all secrets of a user."""
+
+    def write(connection: Connection) -> None:
+        connection.execute(delete(secrets).where(secrets.c.user == user))
+
+    return write
+
+
 def seal_anew(rows: Sequence[dict[str, Any]]) -> Callable[[Connection], None]:
     """Return a write that changes with which key secrets are sealed."""
 

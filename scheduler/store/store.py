@@ -367,12 +367,13 @@ class Store:
         with self._db.reading() as connection:
             return events.newest(connection, events.chosen(job_id, kinds, since_s, reader), last)
 
-    def events_after(self, number: int, most: int = 1000) -> list[Event]:
-        """Return the first events after one with a number, oldest first."""
+    def events_after(self, number: int, most: int = 1000, kinds: Sequence[EventKind] = ()) -> list[Event]:
+        """Return the first events after one with a number, oldest first; only of these kinds, or of all."""
         if number >= self._last_event:
             return []
+        where = event_table.c.kind.in_([kind.value for kind in kinds]) if kinds else None
         with self._db.reading() as connection:
-            return events.after(connection, number, most)
+            return events.after(connection, number, most, where)
 
     @property
     def last_event(self) -> int:

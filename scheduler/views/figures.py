@@ -15,7 +15,7 @@ import ray
 from sqlalchemy import text
 from sqlalchemy.exc import SQLAlchemyError
 
-from ...core.figures import GPU_STATES, Figures, Tallied, of_types
+from ...core.figures import GPU_STATES, DeliveryFigures, Figures, Tallied, of_types
 from ...core.settings import Settings
 from ..care.backups import Backups
 from ..changes.status import Status, status_of
@@ -44,6 +44,7 @@ def collected(
     bought: NodeFigures,
     ready: bool,
     round_age_s: float | None,
+    deliveries: DeliveryFigures,
 ) -> Figures:
     """Return the figures now. `jobs`: those that are not retired; `since`: what was counted."""
     jobs, now_s = tuple(jobs), clock.steady_s()
@@ -87,6 +88,7 @@ def collected(
         nodes_asked=bought.nodes_asked,
         nodes_unmet=bought.nodes_unmet,
         since=since,
+        deliveries=deliveries,
     )
 
 

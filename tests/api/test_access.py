@@ -86,6 +86,11 @@ ROUTES: list[tuple[str, str, dict[str, Any], set[str]]] = [
     ("POST", "/v1/secrets/rekey", {}, {OPERATOR}),
     ("GET", "/v1/teams", {}, KNOWN),
     ("PUT", "/v1/teams", {"json": {"file": {}}}, {OPERATOR}),
+    ("GET", "/v1/webhooks", {}, CHANGE),
+    ("GET", "/pictures/{job_id}.png", {"params": {"until": 0, "signature": "x"}}, ALL),
+    ("POST", "/v1/webhooks", {"json": {"name": "w", "url": "https://hooks.example.com/x"}}, CHANGE),
+    ("POST", "/v1/webhooks/{webhook}/test", {}, CHANGE),
+    ("DELETE", "/v1/webhooks/{webhook}", {}, CHANGE),
     ("GET", "/v1/users", {}, {OPERATOR}),
     ("PUT", "/v1/users/{user}", {"json": {"role": "user"}}, {OPERATOR}),
     ("GET", "/v1/tokens", {}, CHANGE),
@@ -94,6 +99,7 @@ ROUTES: list[tuple[str, str, dict[str, Any], set[str]]] = [
 ]
 PLACES = {
     "secret": "A_KEY",
+    "webhook": "w",
     "machine": "m0",
     "node": "t4-000",
     "window": "w9",

@@ -123,6 +123,7 @@ ROOMS: dict[str, set[str]] = {
         "scheduler/runtime",
         "scheduler/store",
     },
+    "scheduler/delivery": {"core", "scheduler/access", "scheduler/jobs", "scheduler/runtime", "scheduler/store"},
     "scheduler/views": {
         "core",
         "estimators",

@@ -16,6 +16,7 @@ from coadapt.executor.training.collective.group import Group
 from coadapt.executor.training.sessions.group_session import GroupSession
 from coadapt.executor.training.sessions.managed_session import ManagedSession
 from coadapt.executor.training.state.prepared import identify
+from coadapt.executor.training.tracking.forwarding import Trackers
 from torch import Tensor, nn
 from torch.distributed import TCPStore
 from torch.utils.data import DataLoader, TensorDataset
@@ -79,13 +80,17 @@ def session_of(script: Script, plan: BatchPlan | None = None, group: Group | Non
 class Managed(Executor):
     """A managed session and its executor's end of the channel."""
 
-    def __init__(self, script: Script, checkpoints: Path | None = None, **config: Any) -> None:
+    def __init__(
+        self, script: Script, checkpoints: Path | None = None, trackers: Trackers | None = None, **config: Any
+    ) -> None:
         super().__init__()
         os.environ.pop(CHECKPOINT_URL, None)
         if checkpoints is not None:
             os.environ[CHECKPOINT_URL] = str(checkpoints)
         self.script = script
-        self.session = ManagedSession(script.prepared, TrainingConfig.model_validate(config), self.channel)
+        self.session = ManagedSession(
+            script.prepared, TrainingConfig.model_validate(config), self.channel, trackers=trackers
+        )
         self.store = TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
 
     def join(self, generation: int, batch: BatchPlan | None = None, alone: bool = True) -> Join:

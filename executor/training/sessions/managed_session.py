@@ -19,6 +19,7 @@ from ..gradients.noise_meter import NoiseSchedule
 from ..losses.loss_kind import Kind
 from ..sharding.models import copy_once
 from ..state.prepared import Prepared
+from ..tracking.forwarding import Trackers
 from .batch_fusing import BatchFusing
 from .catching_up import CatchingUp
 from .channel import Channel
@@ -40,10 +41,15 @@ class ManagedSession(GroupSession):
     """A training process of a Coadapt job."""
 
     def __init__(
-        self, prepared: Prepared, config: TrainingConfig, channel: Channel, loss: Kind = Kind.UNKNOWN
+        self,
+        prepared: Prepared,
+        config: TrainingConfig,
+        channel: Channel,
+        loss: Kind = Kind.UNKNOWN,
+        trackers: Trackers | None = None,
     ) -> None:
         super().__init__(prepared, config, loss)
-        self.channel = channel
+        self.channel, self.trackers = channel, trackers or Trackers()
         gpu_type = os.environ.get(messages.GPU_TYPE, "cpu")
         self.course.pace = pace = pace_of_process(channel)
         loop, scale, peers, gradients = self.loop, self.scale, self.peers, self.gradients
@@ -100,7 +106,15 @@ class ManagedSession(GroupSession):
         has_scheduler = bool(prepared.schedulers)
         self.fusing = BatchFusing(config, scale.script_batch, loop, self.source, has_scheduler)
         self.meeting = MetricMeeting(
-            config, self.metrics, loop, self.samples, self.progress, peers, self.fusing, self.batch_loop
+            config,
+            self.metrics,
+            loop,
+            self.samples,
+            self.progress,
+            peers,
+            self.fusing,
+            self.batch_loop,
+            self.trackers,
         )
         self.control = ControlPoints(
             channel,
@@ -137,6 +151,8 @@ class ManagedSession(GroupSession):
 
     def report(self, metrics: dict[str, Any], how: dict[str, str]) -> None:
         super().report(metrics, how)
+        if self.rank == 0 and self.loop.by_steps:  # no end of an epoch hands them on
+            self.trackers.tell({name: self.metrics.values[name] for name in metrics}, self.position.steps)
         if self.world_size == 1:
             return
         mine = self.metrics

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ....core.training_config import TrainingConfig
 from ...protocol.script_errors import SHARE_DECISIONS
 from ..collective.group import Group
+from ..tracking.forwarding import Trackers
 from .batch_fusing import BatchFusing
 from .batch_loop import BatchLoop
 from .loop_state import LoopState
@@ -30,10 +31,11 @@ class MetricMeeting:
         peers: Peers,
         fusing: BatchFusing,
         data: BatchLoop,
+        trackers: Trackers,
     ) -> None:
         self._target = config.target
         self._metrics, self._loop, self._samples, self._progress = metrics, loop, samples, progress
-        self._peers, self._fusing, self._data = peers, fusing, data
+        self._peers, self._fusing, self._data, self._trackers = peers, fusing, data, trackers
 
     def combine(self, group: Group, leaves: bool = False) -> bool:
         """Combine what was reported. Returns whether rank 0 leaves its loop, which holds for all.
@@ -61,6 +63,9 @@ class MetricMeeting:
         combined |= {n: combined[n] - whole * (len(everyone) - 1) for n, whole in parts.items() if whole}
         for sentence in odd:
             self._peers.tell(sentence)
+        if group.rank == 0 and not self._loop.by_steps:
+            fresh = {name: combined[name] for name in mine.fresh if name in combined}
+            self._trackers.tell(fresh, position.steps)
         mine.combined, mine.fresh = combined, set()
         mine.at = {**dict.fromkeys(combined, self._progress.here), **mine.at}
         leaving = [rank for rank, one in enumerate(everyone) if one["leaves"]]

@@ -18,6 +18,7 @@ from coadapt.executor.training.sessions.peers import Peers
 from coadapt.executor.training.sessions.sample_counts import SampleCounts
 from coadapt.executor.training.sessions.step_in_hand import StepInHand
 from coadapt.executor.training.state.training_state import Position
+from coadapt.executor.training.tracking.forwarding import Trackers
 
 HERE = MeasuredAt(2, 640)
 
@@ -61,7 +62,7 @@ class Replica:
         self.loop = LoopState(Position(last_samples=320), StepInHand(), step_count=steps)
         self.meeting = MetricMeeting(
             TrainingConfig.model_validate(config), self.metrics, self.loop, self.samples, Progress(), self.peers,
-            self.fusing, data or Data(),
+            self.fusing, data or Data(), Trackers(),
         )  # fmt: skip
 
     def report(self, samples: int, how: dict[str, str] | None = None, **values: float) -> Replica:
@@ -72,6 +73,8 @@ class Replica:
 
 class Together:
     """A group whose replicas answer one after the other: each is asked once for what it tells."""
+
+    rank = 0
 
     def __init__(self, replicas: Sequence[Replica]) -> None:
         self.told: list[Any] = []

@@ -1,0 +1,105 @@
+"""What people can be told of, and where: the topics of events, and a job's `notify`. Pure."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from .codes import Code
+
+NAME = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$"
+MOST_URL = 2000  # characters
+Place = Annotated[str, Field(min_length=1, max_length=MOST_URL, pattern=r"^[^\x00\s]*$")]
+
+
+class Topic(Code):
+    """What a webhook can subscribe to. Its text is the `type` of what is sent, and never changes its meaning."""
+
+    STARTED = "job.started", "the job trains, and has not trained before"
+    MOVED = "job.moved", "the job trains on other, more or fewer GPUs, or again after it had none"
+    WAITING = "job.waiting", "the job has waited for GPUs for as long as `webhooks.waiting_s` says"
+    TROUBLE = "job.trouble", "the job's script failed and is tried again, a worker was lost, or it is set aside"
+    SUCCEEDED = "job.succeeded", "the job ended by itself, and all was well"
+    FAILED = "job.failed", "the job failed"
+    CANCELLED = "job.cancelled", "a user ended the job"
+    NODE = "node.changed", "a node closes, has to be left, has gone or takes work again; for operators"
+    CLUSTER = "cluster.trouble", "rounds fail, or nothing could be stored for a while; for operators"
+    TEST = "webhook.test", "somebody tries the webhook"
+
+
+OF_JOBS = tuple(topic for topic in Topic if topic.value.startswith("job."))
+OF_CLUSTER = (Topic.NODE, Topic.CLUSTER)
+DEFAULT = (Topic.SUCCEEDED, Topic.FAILED)
+
+
+class JobTopic(StrEnum):
+    """What a job file can ask to be told of: a topic of jobs without `job.`."""
+
+    STARTED = "started"
+    MOVED = "moved"
+    WAITING = "waiting"
+    TROUBLE = "trouble"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+    @property
+    def topic(self) -> Topic:
+        """Return the topic."""
+        return Topic(f"job.{self.value}")
+
+
+class Tracker(StrEnum):
+    """An experiment tracker to which metrics of `coadapt.report` can go on."""
+
+    MLFLOW = "mlflow"
+    WANDB = "wandb"
+
+
+class Notify(BaseModel):
+    """Who is told of a job, and of what."""
+
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", use_attribute_docstrings=True, hide_input_in_errors=True
+    )
+
+    to: Annotated[list[Place], Field(min_length=1, max_length=20)]
+    """Names of webhooks of the job's user (coadapt webhook list), or URLs."""
+    events: Annotated[list[JobTopic], Field(min_length=1)] = [JobTopic.SUCCEEDED, JobTopic.FAILED]
+    """Of what; by default of the job's end and failure."""
+
+    @field_validator("to")
+    @classmethod
+    def _once(cls, to: list[str]) -> list[str]:
+        for place in to:
+            if to.count(place) > 1:
+                raise ValueError(f"{shown_place(place)} is given twice; each is accepted once")
+        return to
+
+    @property
+    def topics(self) -> frozenset[Topic]:
+        """Return of what is told."""
+        return frozenset(one.topic for one in self.events)
+
+    @property
+    def urls(self) -> list[str]:
+        """Return the places that are URLs."""
+        return [place for place in self.to if is_url(place)]
+
+
+def is_url(place: str) -> bool:
+    """Return whether a place of `notify.to` is a URL, and not the name of a webhook."""
+    return "://" in place
+
+
+def shown_place(place: str) -> str:
+    """Return a place as it may be shown: of a URL scheme and host, as the rest may let anybody post there."""
+    if not is_url(place):
+        return place
+    scheme, _, rest = place.partition("://")
+    if scheme.lower() not in ("http", "https"):
+        return f"{scheme}://…"  # a URL of chat or mail may hold a token where others have a host
+    host = rest.split("/")[0].split("?")[0].rpartition("@")[2]
+    return f"{scheme}://{host}/…" if "/" in rest else f"{scheme}://{host}"
