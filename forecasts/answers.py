@@ -58,4 +58,16 @@ class Forecast:
     jobs: dict[str, JobForecast] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class WhatIf:
+    """The same worlds before and after a change.
+
+    later: seconds by which each job ends later; the median over worlds with the band of 80 % around it.
+    """
+
+    before: Forecast
+    after: Forecast
+    later: dict[str, Span] = field(default_factory=dict)
+
+
 FORECAST = TypeAdapter(Forecast)

@@ -32,6 +32,7 @@ class LiveJob:
     ready_s: when it takes part in rounds; until then it is measured.
     pause_s: seconds until it trains on its placement; 0: it does.
     pace: samples/s at the initial batch size, by its last reports on these GPUs; None: they do not tell.
+    reported_s: when it told on these GPUs how far it is; None: it did not yet.
     start_s, move_s: what its starts took, and what its moves took from training; None: not known yet.
     attained_gpu_s, progress, remaining, restarts, restart_cost_s, largest_gpus, expected: as of
     `policies.contract.round.JobView`.
@@ -49,6 +50,7 @@ class LiveJob:
     pause_s: float = 0.0
     progress: float = 0.0
     pace: float | None = None
+    reported_s: float | None = None
     attained_gpu_s: float = 0.0
     restarts: int = 0
     restart_cost_s: float = 30.0

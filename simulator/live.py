@@ -23,7 +23,12 @@ NEVER_STARTS = "it gets no GPUs within the time looked ahead"
 
 
 def forecast(
-    state: LiveState, past: Sequence[PastJob] = (), *, cpu_s: float = 15.0, most_worlds: int = MOST_WORLDS
+    state: LiveState,
+    past: Sequence[PastJob] = (),
+    *,
+    cpu_s: float = 15.0,
+    near: int = 20,
+    most_worlds: int = MOST_WORLDS,
 ) -> Forecast:
     """Return when every job starts and ends, each with a band of 80 %.
 
@@ -33,13 +38,15 @@ def forecast(
     Args:
         past: jobs of the last weeks, in order of submission.
         cpu_s: seconds of one core.
+        near: how many rounds are as live before they lie further apart.
 
     Raises:
-        RunFailed: the policy fails, or one world takes too long.
+        TooLong: one world takes too long.
+        RunFailed: the policy fails.
         ValueError: for a policy that is none.
     """
     from_s = time.process_time()
-    ahead = Ahead(state, past)
+    ahead = Ahead(state, past, near)
     ends = worlds(ahead, cpu_s, most_worlds)
     return forecast_of(ahead, ends, time.process_time() - from_s)
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from ..engine.round_clock import EarlyRounds, Passing
 
-NEAR = 20  # rounds that are as live; later ones are as far apart as this part of the time since the beginning
 EARLY_PART = 4  # an early round comes within this part of the interval of then
 
 
@@ -15,15 +14,17 @@ class WideningRounds:
     """Hold rounds as live at first, and rarer ones later.
 
     from_s: when the forecast begins, by the clock of the run.
+    near: rounds that are as live; later ones are as far apart as this part of the time since the beginning.
     """
 
     from_s: float
     interval_s: float
     early_s: float
+    near: int = 20
 
     def to_round(self, run: Passing) -> None:
         """Go on to the next round."""
-        ahead_s = (run.now_s - self.from_s) / NEAR
+        ahead_s = (run.now_s - self.from_s) / self.near
         if ahead_s <= self.interval_s:
             interval_s, early_s = self.interval_s, self.early_s
         else:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ...core.expected import Expected, ExpectedSource
 from ...estimators.predictor import Z
@@ -36,14 +36,22 @@ class Truth:
     known: bool = True
 
 
-def truth_of(job: LiveJob, world: int, asked_per_s: float, slower: float, past: Sequence[PastJob]) -> Truth:
+def truth_of(
+    job: LiveJob, world: int, asked_per_s: float, slower: float, past: Sequence[PastJob], since_report: float = 0.0
+) -> Truth:
     """Return what is true of a job in a world.
 
     Args:
         asked_per_s: by its model, samples/s on the GPUs it asks for; 0: it has no model.
         slower: how much faster it was just seen to train than its model says on the same GPUs; 1: not seen.
         past: whom it resembles, for one of which nothing is known.
+        since_report: what it has done since its last report, in the unit of what is left.
     """
+    found = _at_report(job, world, asked_per_s, slower, past)
+    return replace(found, left=max(found.left - since_report, 1e-3)) if since_report > 0 else found
+
+
+def _at_report(job: LiveJob, world: int, asked_per_s: float, slower: float, past: Sequence[PastJob]) -> Truth:
     if job.part is Part.PROFILE:
         return Truth(PROFILE_S * math.exp(0.3 * normal(job.id, world)), in_seconds=True)
     expected = job.expected

@@ -23,6 +23,7 @@ from ..engine.job_states import Begun
 from ..engine.outcome import Outcome
 from .arrivals import arrivals
 from .clock import WideningRounds
+from .stand_ins import with_stand_ins
 from .truth import ENDLESS, Truth, truth_of
 from .world import Habit, InWorld, LiveWorld, Speeds
 
@@ -49,13 +50,14 @@ class Ahead:
     """The state from which worlds begin, and what they share.
 
     past: jobs of the last weeks, in order of submission.
+    near: how many rounds are as live before they lie further apart.
     """
 
-    def __init__(self, state: LiveState, past: Sequence[PastJob]) -> None:
-        self.state, self.past = state, past
+    def __init__(self, state: LiveState, past: Sequence[PastJob], near: int = 20) -> None:
+        self.state, self.past, self._near = with_stand_ins(state, past), past, near
         self.cluster = Cluster(state.nodes)
         self._speeds = Speeds()
-        self._asked = self._asked_speeds([(job.id, job) for job in state.jobs])
+        self._asked = self._asked_speeds([(job.id, job) for job in self.state.jobs])
         seen: list[LiveJob | PastJob] = [*state.jobs, *past]
         starts = [one.start_s for one in seen if one.start_s is not None]
         moves = [one.move_s for one in seen if one.move_s is not None]
@@ -80,7 +82,19 @@ class Ahead:
 
     def truth(self, job: LiveJob, world: int) -> Truth:
         """Return what is true of a job in a world."""
-        return truth_of(job, world, self._asked[job.id], self._slower(job), self.past)
+        asked, slower = self._asked[job.id], self._slower(job)
+        return truth_of(job, world, asked, slower, self.past, self._since_report(job, asked))
+
+    def _since_report(self, job: LiveJob, asked_per_s: float) -> float:
+        """Return what a job has done since its last report, in samples or, without a model, in seconds."""
+        if job.reported_s is None or job.placement is None or job.pause_s > 0:
+            return 0.0
+        passed_s = max(self.state.now_s - job.reported_s, 0.0)
+        if job.pace is not None:
+            return passed_s * job.pace
+        if job.model is None or asked_per_s <= 0:
+            return passed_s
+        return passed_s * self._speeds.of(job.model, job.placement)
 
     def _slower(self, job: LiveJob) -> float:
         """Return how much faster a job was just seen to train than its model says on the same GPUs."""
@@ -127,7 +141,7 @@ class Ahead:
             self.cluster,
             PerPool(partial(make_policy, state.policy, **state.options)),
             Timing(interval_s=state.interval_s, first_s=state.now_s, early_s=state.early_s),
-            clock=WideningRounds(state.now_s, state.interval_s, state.early_s),
+            clock=WideningRounds(state.now_s, state.interval_s, state.early_s, self._near),
         )
         place = {one.job.id: i for i, one in enumerate(jobs)}
         engine.take_up(state.now_s, {place[one.job.id]: _begun(one.job) for one in now})
