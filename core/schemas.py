@@ -72,6 +72,21 @@ class UsageRow(TypedDict):
     emulated: bool  # what an emulated GPU would do at its pace
 
 
+class Prediction(TypedDict):
+    """When a job starts and ends, as worlds simulated from the live state tell; each with a band of 80 %."""
+
+    start_s: float | None  # when it next gets GPUs to train on; None: it has them, or `why_no_start`
+    start_low_s: float | None
+    start_high_s: float | None
+    end_s: float | None  # None: `why_no_end`
+    end_low_s: float | None
+    end_high_s: float | None
+    why_no_start: str  # why nobody knows; "": it is known, or it has GPUs
+    why_no_end: str
+    predicted_s: float  # of what round, in seconds since 1970
+    worlds: int  # how many were simulated
+
+
 class JobRow(TypedDict):
     """One job of `Client.list()`; the last report's figures where it has run."""
 
@@ -114,6 +129,7 @@ class JobRow(TypedDict):
     team: NotRequired[str]  # whose share it uses; "": that of none
     priority: NotRequired[str]  # of `core.teams.Priority`
     labels: NotRequired[dict[str, str]]
+    predicted: NotRequired[Prediction | None]  # None: nothing is foretold of it, as of a job that has ended
 
 
 class JobEvent(TypedDict):

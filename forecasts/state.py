@@ -97,7 +97,6 @@ class LiveState:
     now_s: when the round was, by the scheduler's steady clock.
     round: its number.
     early_s: how long after an event a round comes early.
-    prices: of a GPU-hour by GPU type, in value units; empty: not known.
     """
 
     now_s: float
@@ -109,7 +108,6 @@ class LiveState:
     nodes: tuple[Node, ...]
     jobs: tuple[LiveJob, ...]
     restart_cost_s: float = 30.0
-    prices: dict[str, float] = field(default_factory=dict)
 
 
 STATE = TypeAdapter(LiveState)

@@ -1,4 +1,4 @@
-"""What would be if something were otherwise: the same worlds before and after a change. Pure but for a CPU clock."""
+"""What would be if something were otherwise: the same worlds before and after a change. Pure."""
 
 from __future__ import annotations
 

@@ -27,6 +27,7 @@ class HealthDesk:
 
     Args:
         of_loop: returns how the loop is that runs rounds.
+        foretelling: returns sentences on whether jobs are foretold.
     """
 
     def __init__(
@@ -41,11 +42,12 @@ class HealthDesk:
         backups: Backups,
         housekeeping: Housekeeping,
         of_loop: Callable[[], Health],
+        foretelling: Callable[[], list[str]],
     ) -> None:
         self._store, self._cycle, self._nodes, self._settings = store, cycle, nodes, settings
         self._clock, self._watch, self._readiness = clock, watch, readiness
         self._backups, self._housekeeping, self._of_loop = backups, housekeeping, of_loop
-        self._others = OthersJobs(store)
+        self._others, self._foretelling = OthersJobs(store), foretelling
 
     def ping(self) -> bool:
         """Return whether rounds can run: the nodes are known and the solver is compiled."""
@@ -64,7 +66,7 @@ class HealthDesk:
         now = self._of_loop()
         if shared and now.trouble:
             now = replace(now, trouble=self._others.error(now.trouble, None))
-        notes = [*self._watch.notes(), *self._housekeeping.notes()]
+        notes = [*self._watch.notes(), *self._housekeeping.notes(), *self._foretelling()]
         return health_view(now, notes, self._cycle.round_age_s())
 
     def figures(self) -> Figures:

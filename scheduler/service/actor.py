@@ -138,6 +138,7 @@ class SchedulerService:
         self._loop.stop()
         parts.housekeeping.stop()
         parts.pruning.stop()
+        parts.forecaster.stop()
         if keep_jobs:
             parts.executors.drain(grace_s)
         else:

@@ -30,14 +30,32 @@ def desks_of(parts: Parts, health: Callable[[], Health]) -> Desks:
     store, cycle, nodes, settings, clock = parts.store, parts.cycle, parts.nodes, parts.settings, parts.clock
     watch, readiness, moments = parts.watch, parts.readiness, Moments(clock)
     own_health = HealthDesk(
-        store, cycle, nodes, settings, clock, watch, readiness, parts.backups, parts.housekeeping, health
+        store,
+        cycle,
+        nodes,
+        settings,
+        clock,
+        watch,
+        readiness,
+        parts.backups,
+        parts.housekeeping,
+        health,
+        parts.forecaster.notes,
     )
     return Desks(
         parts.audit,
         [
             JobsDesk(store, cycle, settings, parts.packages, parts.secrets, parts.forks, cycle.teams),
             JobViewsDesk(
-                store, cycle, nodes, settings, moments, readiness, lambda: parts.policy.now, parts.history
+                store,
+                cycle,
+                nodes,
+                settings,
+                moments,
+                readiness,
+                lambda: parts.policy.now,
+                parts.history,
+                parts.forecaster.prediction,
             ),
             LogsDesk(store, settings, clock),
             OutputsDesk(store, settings),

@@ -17,6 +17,7 @@ from ..changes.forks import Forks
 from ..cycle import SchedulingCycle
 from ..executors.actors import Executors
 from ..files.packages import PackageStore
+from ..forecasts.forecaster import Forecaster
 from ..nodes.closing_nodes import ClosingNodes
 from ..nodes.machines import Machines
 from ..nodes.node_view import NodeView
@@ -59,6 +60,7 @@ class Parts:
     packages: PackageStore
     secrets: Secrets
     history: MetricsHistory
+    forecaster: Forecaster
     fork_threads: Executor
 
     readiness: Readiness = field(init=False)

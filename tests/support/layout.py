@@ -132,6 +132,17 @@ ROOMS: dict[str, set[str]] = {
         "scheduler/runtime",
         "scheduler/store",
     },
+    "scheduler/forecasts": {
+        "core",
+        "estimators",
+        "forecasts",
+        "policies",
+        "scheduler/executors",
+        "scheduler/jobs",
+        "scheduler/observers",
+        "scheduler/runtime",
+        "scheduler/store",
+    },
     "scheduler": {
         "core",
         "estimators",
@@ -147,7 +158,7 @@ ROOMS: dict[str, set[str]] = {
         "scheduler/services",
         "scheduler/store",
     },
-    "scheduler/desks": {"core", "estimators", "policies", "executor/files", "scheduler"},
+    "scheduler/desks": {"core", "estimators", "policies", "executor/files", "forecasts", "scheduler"},
     "scheduler/service": {"core", "estimators", "policies", "executor/protocol", "scheduler", "scheduler/desks"},
     "forecasts": {"core", "estimators"},
     "simulator": {
