@@ -33,6 +33,7 @@ from . import (
     secret_routes,
     sign_in_routes,
     team_routes,
+    whatif_routes,
 )
 from .access import RULES
 from .context import UNREAD, Context, context, tell_done, tell_refused
@@ -60,6 +61,7 @@ _ROUTERS = (
     secret_routes,
     sign_in_routes,
     team_routes,
+    whatif_routes,
 )
 
 

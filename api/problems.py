@@ -21,6 +21,7 @@ from ..core.errors import (
     StateError,
     StoreError,
     TeamsError,
+    WhatIfError,
 )
 from ..core.job_limits import JobLimitError
 from ..core.refused_values import refused
@@ -106,6 +107,7 @@ _STATUSES: tuple[tuple[type[Exception], int], ...] = (
     (SettingError, 422),
     (SecretError, 422),
     (TeamsError, 422),
+    (WhatIfError, 422),
     (StateError, 503),  # before the errors of a store, of which one may come and go
     (StoreError, 409),
     (OutputError, 502),

@@ -26,6 +26,7 @@ from ..core.schemas import (
     TeamsChange,
     TeamsView,
     TimelineRow,
+    WhatIfView,
     WindowRow,
 )
 
@@ -47,6 +48,7 @@ ANSWERS: dict[str, Any] = {
     "settings": list[SettingRow],
     "audit": list[AuditView],
     "rounds": list[RoundRow],
+    "whatif": WhatIfView,
     "secret list": list[SecretRow],
     "submit --check": list[SubmitView],  # of `Client.check`: one of them
     "fork --check": SubmitView,

@@ -132,6 +132,56 @@ class JobRow(TypedDict):
     predicted: NotRequired[Prediction | None]  # None: nothing is foretold of it, as of a job that has ended
 
 
+class WhatIfHold(TypedDict):
+    """A job has so many GPUs of a type from a moment on, in the middle one of the worlds; 0: none."""
+
+    start_s: float
+    gpu_type: str
+    gpus: int
+
+
+class WhatIfValue(TypedDict):
+    """What jobs still take. `units`: their GPU-hours times the prices of the types; None: a type has no price."""
+
+    gpu_hours: dict[str, float]  # by GPU type
+    units: _Number | None
+
+
+class WhatIfJob(TypedDict):
+    """A job before and after a change."""
+
+    id: str
+    name: str
+    owner: str
+    new: bool  # it would be submitted
+    before: Prediction | None
+    after: Prediction | None
+    later_s: float | None  # by how much it ends later in the same world, the median; below 0: sooner
+    later_low_s: float | None  # the band of 80 % around it
+    later_high_s: float | None
+    value_before: WhatIfValue
+    value_after: WhatIfValue
+    holds_before: list[WhatIfHold]
+    holds_after: list[WhatIfHold]
+
+
+class WhatIfView(TypedDict):
+    """`Client.whatif()`: when jobs start and end before and after a change."""
+
+    text: str  # the answer in a sentence
+    asked_s: float  # of what round, in seconds since 1970
+    round: int
+    worlds: int  # how many were simulated, before and after alike
+    cpu_s: float
+    jobs: list[WhatIfJob]
+    delayed: int  # jobs that end noticeably later, others' jobs too
+    sooner: int
+    prices: dict[str, _Number]  # of a GPU-hour by GPU type: the mean dual of the rounds of a day; {}: none
+    before: WhatIfValue
+    after: WhatIfValue
+    notes: list[str]
+
+
 class JobEvent(TypedDict):
     time_s: float
     kind: _EventWord  # of `core.events.EventKind`, as `shown_kind` shows it: "submitted", "placed", "running", …

@@ -19,13 +19,14 @@ from ..runtime.clock import Clock
 from ..store.store import Store
 from .live_state import live_state, measuring_s
 from .past_jobs import PastJobs
+from .prices import Prices
 from .process import ForecastProcess, ProcessLost
 from .shown import prediction, settled
 
 log = logging.getLogger(__name__)
 
 MINUTE_S = 60.0
-LEAST_CPU_S = 1.0  # below this part of the minute a forecast waits
+LEAST_CPU_S = 1.0  # a forecast waits for so much of the minute, or for what the last one took
 MOST_CPU_S = 6.0  # of one forecast, but for a first look ahead, which may take twice that
 NEAR, LEAST_NEAR = 20, 3
 FIRST_WAIT_S, MOST_WAIT_S = 5.0, 300.0  # after the process was lost
@@ -68,7 +69,7 @@ class Forecaster(CycleHook):
     ) -> None:
         self._store, self._settings, self._clock = store, settings, clock
         self._process = process or ForecastProcess()
-        self._past = PastJobs(store)
+        self._past, self._prices = PastJobs(store), Prices()
         self._budget = Budget(settings.forecast_cpu_s)
         self._round: RoundDone | None = None  # that is not foretold yet
         self._last_round: RoundDone | None = None
@@ -78,7 +79,7 @@ class Forecaster(CycleHook):
         self._made: Forecast | None = None
         self._trouble = ""
         self._losses, self._again_s = 0, 0.0
-        self._near = NEAR
+        self._near, self._needs_s = NEAR, min(LEAST_CPU_S, settings.forecast_cpu_s)
         self._known: dict[str, PastJob] = {}
         self._thread: threading.Thread | None = None
 
@@ -86,6 +87,7 @@ class Forecaster(CycleHook):
 
     def planned(self, done: RoundDone) -> None:
         """Have the jobs of a round foretold, instead of those of a round before that still waits for it."""
+        self._prices.add(done.round.now, done.plan.prices)
         with self._woken:
             self._round = self._last_round = done
             if self._settings.forecast_cpu_s > 0 and self._thread is None and not self._stopping:
@@ -113,6 +115,10 @@ class Forecaster(CycleHook):
         """Return the state after the last round; None: there was none."""
         done = self._last_round
         return None if done is None else self._state(done)
+
+    def prices(self) -> dict[str, float]:
+        """Return the mean price of a GPU of each type over a day; {}: rounds have none."""
+        return self._prices.mean(self._clock.steady_s())
 
     def past(self) -> tuple[PastJob, ...]:
         """Return the jobs of the last weeks that are known by now."""
@@ -153,19 +159,15 @@ class Forecaster(CycleHook):
 
     def _next(self) -> RoundDone | None:
         """Wait for a round and for the time to foretell it. Return None when all ends."""
-        cpu_s = self._cpu_s()
         with self._woken:
             while not self._stopping:
                 now_s = self._clock.monotonic_s()
-                begins_s = max(self._budget.begins_s(now_s, 2 * cpu_s), self._again_s)
+                begins_s = max(self._budget.begins_s(now_s, self._needs_s), self._again_s)
                 if self._round is not None and begins_s <= now_s:
                     done, self._round, self._busy = self._round, None, True
                     return done
                 self._woken.wait(None if self._round is None else begins_s - now_s)
         return None
-
-    def _cpu_s(self) -> float:
-        return min(MOST_CPU_S, self._settings.forecast_cpu_s / 2)
 
     def _foretell(self, done: RoundDone) -> None:
         if not self._process.runs:
@@ -174,9 +176,12 @@ class Forecaster(CycleHook):
         self._known |= {one.id: one for one in news}
         self._budget.per_minute_s = max(self._settings.forecast_cpu_s, 0.1)
         state, began_s = self._state(done), self._clock.monotonic_s()
-        answer = self._process.ask(Question("forecast", state, tuple(news), self._cpu_s(), self._near))
+        # A first look ahead may take twice as long.
+        cpu_s = min(MOST_CPU_S, max(self._budget.left_s(began_s) / 2, 0.1))
+        answer = self._process.ask(Question("forecast", state, tuple(news), cpu_s, self._near))
         self._losses = 0
         self._budget.spent.append((self._clock.monotonic_s(), answer.cpu_s))
+        self._needs_s = min(max(1.5 * answer.cpu_s, LEAST_CPU_S), self._budget.per_minute_s)
         if answer.too_long and self._near > LEAST_NEAR:
             self._near = max(self._near // 2, LEAST_NEAR)
             with self._woken:

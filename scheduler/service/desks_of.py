@@ -21,6 +21,7 @@ from ..desks.settings import SettingsDesk
 from ..desks.table import Desks
 from ..desks.teams import TeamsDesk
 from ..desks.users import UsersDesk
+from ..desks.whatif import WhatIfDesk
 from ..runtime.loop import Health
 from .parts import Parts
 
@@ -94,5 +95,6 @@ def desks_of(parts: Parts, health: Callable[[], Health]) -> Desks:
             SettingsDesk(parts.live, parts.policy, cycle, clock, watch, parts.view),
             CareDesk(parts.backups, parts.pruning, watch),
             own_health,
+            WhatIfDesk(store, cycle, nodes, settings, moments, parts.forecaster, parts.asker),
         ],
     )

@@ -17,6 +17,7 @@ from ..changes.forks import Forks
 from ..cycle import SchedulingCycle
 from ..executors.actors import Executors
 from ..files.packages import PackageStore
+from ..forecasts.asker import Asker
 from ..forecasts.forecaster import Forecaster
 from ..nodes.closing_nodes import ClosingNodes
 from ..nodes.machines import Machines
@@ -66,6 +67,7 @@ class Parts:
     readiness: Readiness = field(init=False)
     identities: Identities = field(init=False)
     audit: AuditLog = field(init=False)
+    asker: Asker = field(init=False)
     forks: Forks = field(init=False)
     backups: Backups = field(init=False)
     pruning: Pruning = field(init=False)
@@ -75,6 +77,7 @@ class Parts:
         store, settings, clock = self.store, self.settings, self.clock
         self.readiness = Readiness(settings, self.nodes)
         self.identities = Identities(store, clock, self.watch)
+        self.asker = Asker()
         self.audit = AuditLog(store, clock, self.watch)
         self.forks = Forks(store, self.cycle.orders.do, settings, self.fork_threads)
         self.backups = Backups(store, settings, clock)

@@ -23,6 +23,7 @@ MOMENTS = frozenset(
         "end_low_s",
         "end_high_s",
         "predicted_s",
+        "asked_s",
     }
 )
 LEAST_S = 1.0  # by which clocks may differ without anybody seeing it

@@ -202,6 +202,10 @@ class Engine:
         """Return when a job ended, seconds of the trace; nan: it has not ended."""
         return float(self._jobs.finished_s[self._order[job]])
 
+    def has_begun(self, job: str) -> bool:
+        """Return whether a job had GPUs at any time."""
+        return not np.isnan(self._jobs.started_s[self._order[job]])
+
     # --- time -----------------------------------------------------------------------------------------------
 
     def next_arrival_s(self) -> float:

@@ -129,9 +129,10 @@ class Ahead:
             InWorld(job, self.truth(job, number), self._asked[job.id])
             for job in sorted(state.jobs, key=lambda job: (job.submitted_s, job.id))
         ]
+        until_s = self._until_s(now)
         coming = [
             InWorld(job, truth)
-            for job, truth in arrivals(self.past, state.now_s, self._until_s(now), number)
+            for job, truth in arrivals(self.past, state.now_s, until_s, number)
             if self._fits(job)
         ]
         jobs = sorted([*now, *coming], key=lambda one: one.job.submitted_s)
@@ -145,12 +146,16 @@ class Ahead:
         )
         place = {one.job.id: i for i, one in enumerate(jobs)}
         engine.take_up(state.now_s, {place[one.job.id]: _begun(one.job) for one in now})
-        left = [one.job.id for one in now if one.job.part is not Part.PROFILE and one.truth.left < ENDLESS]
+        asked = [one for one in now if one.job.part is not Part.PROFILE]
+        left = [one.job.id for one in asked if one.truth.left < ENDLESS]
+        waiting = [one.job.id for one in asked if one.truth.left >= ENDLESS and one.job.placement is None]
         until_cpu_s = time.process_time() + cpu_s
         try:
-            while left and engine.step():
+            while (left or (waiting and engine.now_s < until_s)) and engine.step():
                 while left and not math.isnan(engine.finished_s(left[-1])):
                     left.pop()
+                while waiting and engine.has_begun(waiting[-1]):
+                    waiting.pop()
                 if time.process_time() > until_cpu_s:
                     return None
         except Stuck:
