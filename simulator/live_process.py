@@ -1,6 +1,6 @@
 """The process that forecasts: a question a line on its input, an answer a line on its output.
 
-`python -m coadapt.simulator.live_process`. It is nice to others, and ends with whoever started it.
+`python -m coadapt.simulator.live_process [NICE]`. It is nice to others, and ends with whoever started it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ..forecasts.state import PastJob
 from .live import TooLong, forecast
 from .whatif import whatif
 
-NICE = 10
+NICE = 10  # unless the first argument says otherwise
 LOOK_S = 1.0  # between two looks at whether the parent is there
 MOST_PAST = 3000
 
@@ -70,7 +70,7 @@ def _end_with_parent(parent: int) -> None:
 
 def main() -> None:
     """Serve the process that started this one."""
-    os.nice(NICE)
+    os.nice(int(sys.argv[1]) if len(sys.argv) > 1 else NICE)
     threading.Thread(target=_end_with_parent, args=(os.getppid(),), daemon=True).start()
     with os.fdopen(os.dup(1), "wb") as answers:
         os.dup2(2, 1)  # what a library prints is no answer

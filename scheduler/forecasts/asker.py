@@ -16,8 +16,9 @@ from ...forecasts.questions import Change, Question
 from ...forecasts.state import LiveState, PastJob
 from .process import ForecastProcess, ProcessLost
 
-CPU_S = 3.5  # of one answer, but for the first two worlds, which may take twice that
+CPU_S = 3.0  # of one answer, but for the first two worlds, which may take twice that
 NEARS = (20, 8, 3)  # a look ahead that takes too long is tried again with fewer rounds
+NICE = 2  # somebody waits for it
 MOST_WAITING, MOST_KEPT = 8, 32
 
 
@@ -34,7 +35,7 @@ class Asker:
     """Keeps questions and their answers. An answer is kept until so many others came after it."""
 
     def __init__(self, process: ForecastProcess | None = None) -> None:
-        self._process = process or ForecastProcess(timeout_s=120.0)
+        self._process = process or ForecastProcess(timeout_s=120.0, nice=NICE)
         self._pool = ThreadPoolExecutor(1, "whatif")
         self._lock = threading.Lock()
         self._known: OrderedDict[str, Future[WhatIfView]] = OrderedDict()

@@ -24,10 +24,11 @@ class ForecastProcess:
     Args:
         timeout_s: longest to wait for an answer; the process is then taken to hang, and ended.
         module: what it runs.
+        nice: how much it stands back behind other processes.
     """
 
-    def __init__(self, timeout_s: float = 180.0, module: str = MODULE) -> None:
-        self._timeout_s, self._module = timeout_s, module
+    def __init__(self, timeout_s: float = 180.0, module: str = MODULE, nice: int = 10) -> None:
+        self._timeout_s, self._module, self._nice = timeout_s, module, nice
         self._process: subprocess.Popen[bytes] | None = None
         self._lock = threading.Lock()
 
@@ -63,7 +64,7 @@ class ForecastProcess:
     def _start(self) -> subprocess.Popen[bytes]:
         path = os.pathsep.join([*(one for one in sys.path if one), os.environ.get("PYTHONPATH", "")])
         self._process = subprocess.Popen(
-            [sys.executable, "-m", self._module],
+            [sys.executable, "-m", self._module, str(self._nice)],
             env={**os.environ, **ONE_THREAD, "PYTHONPATH": path},
             cwd="/",
             stdin=subprocess.PIPE,

@@ -163,7 +163,8 @@ class LiveTold:
         known = self._jobs[job].job.expected
         if not known.known or known.mean_s <= 0:
             return UNKNOWN if not known.known else known
-        left = float(self.remaining_s(np.array([job]), np.array([progress]))[0]) / known.mean_s
+        done_s = (progress - self._jobs[job].job.progress) / float(self._per_s[job])
+        left = max(1.0 - done_s / known.mean_s, 0.02)
         return Expected(known.mean_s * left, known.low_s * left, known.high_s * left, known.source)
 
 
