@@ -13,14 +13,14 @@ from pydantic import BaseModel, ConfigDict, Field
 from ..core.schemas import WhatIfView
 from ..dashboard.colours import colours_of
 from . import bodies
-from .access import sees
 from .bodies import WITHOUT_NUL
-from .context import answer, ask, context, only_of, who
+from .context import answer, ask, may_read, reader_of, who
 from .job_routes import ScriptKey, spec_text
 from .pages import shown
 from .problems import Problem
 
 router = APIRouter()
+MOST_LISTED = 200  # jobs, the newest
 MOST_WAIT_S, LOOK_S = 120.0, 0.1
 Text = Annotated[str, Field(max_length=500, pattern=WITHOUT_NUL)]
 
@@ -60,16 +60,15 @@ class WhatIfBody(_Body):
 async def whatif(request: Request) -> Response:
     """Say when every job starts and ends before and after a change."""
     body = await bodies.read(request, WhatIfBody)
-    asker = who(request)
     for job_id in body.like:
-        if not sees(asker, await context(request).owner(job_id)):
+        if not await may_read(request, job_id):
             raise Problem(404, f"no job {job_id}", hidden=True)
     wanted = body.model_dump()
     wanted["submit"] = [
         {"spec": spec_text(one.spec, f"submit.{at}.spec"), "script_key": one.script_key}
         for at, one in enumerate(body.submit)
     ]
-    number = await ask(request, "whatif", wanted, asker.user, only_of(request))
+    number = await ask(request, "whatif", wanted, who(request).user, reader_of(request))
     until_s = time.monotonic() + MOST_WAIT_S
     while (found := await ask(request, "whatif_answer", number)) is None:
         if time.monotonic() > until_s:
@@ -81,8 +80,8 @@ async def whatif(request: Request) -> Response:
 @router.get("/what-if", include_in_schema=False)
 async def page(request: Request) -> Response:
     """Show the page that asks, and draws the answer."""
-    view = await ask(request, "cluster", only_of(request))
-    rows, _ = await ask(request, "page", None, 200, [], only_of(request), None, [])
+    view = await ask(request, "cluster", reader_of(request))
+    rows, _ = await ask(request, "page", None, MOST_LISTED, [], None, None, [], reader_of(request))
     return shown(
         request,
         "whatif",

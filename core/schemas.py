@@ -153,6 +153,7 @@ class WhatIfJob(TypedDict):
     id: str
     name: str
     owner: str
+    team: str  # whose share it uses; "": that of none
     new: bool  # it would be submitted
     before: Prediction | None
     after: Prediction | None

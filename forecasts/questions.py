@@ -8,6 +8,7 @@ from typing import Any, Literal
 from pydantic import TypeAdapter
 
 from ..core.cluster import Node
+from ..core.teams import Teams
 from .answers import Forecast, WhatIf
 from .state import LiveJob, LiveState, PastJob
 
@@ -20,12 +21,14 @@ class Change:
     nodes: that come.
     without: ids of nodes that go; their jobs lose what they have there.
     policy, options: that plans instead.
+    teams: by which rounds go instead.
     """
 
     submit: tuple[LiveJob, ...] = ()
     nodes: tuple[Node, ...] = ()
     without: tuple[str, ...] = ()
     policy: str | None = None
+    teams: Teams | None = None
     options: dict[str, Any] = field(default_factory=dict)
 
 

@@ -12,6 +12,7 @@ from ..core.cluster import Node
 from ..core.expected import UNKNOWN, Expected, ExpectedSource
 from ..core.job import JobSpec
 from ..core.placement import Placement
+from ..core.teams import Teams
 from .models import SentModel
 
 
@@ -97,6 +98,7 @@ class LiveState:
     now_s: when the round was, by the scheduler's steady clock.
     round: its number.
     early_s: how long after an event a round comes early.
+    teams: by which rounds go; None: by none.
     """
 
     now_s: float
@@ -108,6 +110,7 @@ class LiveState:
     nodes: tuple[Node, ...]
     jobs: tuple[LiveJob, ...]
     restart_cost_s: float = 30.0
+    teams: Teams | None = None
 
 
 STATE = TypeAdapter(LiveState)

@@ -9,11 +9,13 @@ import os
 import sys
 import threading
 import time
+from contextlib import suppress
 from typing import BinaryIO
 
 from ..core.wording import in_words
 from ..forecasts.questions import ANSWER, QUESTION, Answer, Question
 from ..forecasts.state import PastJob
+from ..policies.warm_up import warm_up
 from .live import TooLong, forecast
 from .whatif import whatif
 
@@ -27,6 +29,7 @@ class Answers:
 
     def __init__(self) -> None:
         self._past: dict[str, PastJob] = {}
+        self._warm: set[str] = set()  # policies whose kernels are loaded
 
     def line(self, text: bytes) -> bytes:
         """Return the answer to a line, as a line."""
@@ -41,6 +44,11 @@ class Answers:
         self._past |= {one.id: one for one in question.past}
         past = sorted(self._past.values(), key=lambda one: one.submitted_s)[-MOST_PAST:]
         self._past = {one.id: one for one in past}
+        policy = question.change.policy or question.state.policy
+        if policy not in self._warm:  # what compiling takes is no part of a look ahead
+            self._warm.add(policy)
+            with suppress(ValueError):  # the answer tells of a policy that is none
+                warm_up(policy, question.change.options if question.change.policy else question.state.options)
         began_s = time.process_time()
         try:
             if question.kind == "forecast":

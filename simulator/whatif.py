@@ -65,6 +65,7 @@ def changed(state: LiveState, change: Change) -> LiveState:
         nodes=(*nodes, *change.nodes),
         jobs=(*jobs, *change.submit),
         policy=state.policy if change.policy is None else change.policy,
+        teams=state.teams if change.teams is None else change.teams,
         options=state.options if change.policy is None else change.options,
     )
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ...core.cluster import Cluster
 from ...core.errors import WhatIfError
+from ...core.identity import Reader
 from ...core.job import JobSpec
 from ...core.node_changes import node_changes
 from ...core.schemas import WhatIfView
@@ -19,11 +21,12 @@ from ...policies.catalogue import make_policy
 from ..changes.submissions import accepted
 from ..cycle import SchedulingCycle
 from ..forecasts.asked_changes import come_and_go, without
+from ..forecasts.asked_teams import otherwise
 from ..forecasts.asker import Asked, Asker
 from ..forecasts.forecaster import Forecaster
 from ..forecasts.live_state import measuring_s
 from ..forecasts.new_job import new_job
-from ..forecasts.whatif_view import of_user, whatif_view
+from ..forecasts.whatif_view import told_to, whatif_view
 from ..nodes.node_source import NodeSource
 from ..store.store import Store
 from .moments import Moments
@@ -47,14 +50,14 @@ class WhatIfDesk:
         self._store, self._cycle, self._nodes, self._settings = store, cycle, nodes, settings
         self._moments, self._forecaster, self._asker = moments, forecaster, asker
 
-    def whatif(self, wanted: Mapping[str, Any], asker: str, owner: str | None = None) -> str:
+    def whatif(self, wanted: Mapping[str, Any], asker: str, reader: Reader | None = None) -> str:
         """Begin to work out an answer, and return the number of the question.
 
         Args:
             wanted: `submit` (each a `spec` as JSON text and a `script_key`), `like` (ids of jobs that would be
-                submitted once more), `nodes`, `without`, `policy`, `policy_options`.
+                submitted once more), `nodes`, `without`, `policy`, `policy_options`, `team`.
             asker: who asks, whose the jobs would be.
-            owner: only that user's jobs are told; None: all.
+            reader: only jobs that this user may read are told; None: all.
 
         Raises: WhatIfError, in one sentence; KeyError for an unknown job; JobLimitError and
         pydantic.ValidationError for a bad spec.
@@ -63,14 +66,17 @@ class WhatIfDesk:
         if state is None:
             raise WhatIfError("whatif: no round was planned yet; ask again after the first one")
         change, names, notes = self._change(state, wanted, asker)
-        owners = {job.id: job.owner for job in (*state.jobs, *change.submit)}
+        teams = self._cycle.teams.now
+        if wanted.get("team"):
+            state = replace(state, teams=teams)
+        of_whom = {job.id: (job.owner, job.spec.team or "") for job in (*state.jobs, *change.submit)}
         names |= {job.id: job.spec.name for job in state.jobs}
-        prices = self._forecaster.prices()
+        prices = dict(self._cycle.mean_prices.now) | ({} if teams is None else dict(teams.prices))
 
         def shown(told: WhatIf) -> WhatIfView:
             new = [job.id for job in change.submit]
-            view = whatif_view(told, names, owners, new, prices, [*notes, *self._changed_since(state)])
-            return view if owner is None else of_user(view, owner)
+            view = whatif_view(told, names, of_whom, new, prices, [*notes, *self._changed_since(state)])
+            return view if reader is None else told_to(view, reader)
 
         return self._asker.begin(Asked(state, self._forecaster.past(), change), shown)
 
@@ -83,9 +89,7 @@ class WhatIfDesk:
         self, state: LiveState, wanted: Mapping[str, Any], asker: str
     ) -> tuple[Change, dict[str, str], list[str]]:
         """Return what would be otherwise, the names of new jobs, and sentences on what was assumed."""
-        if wanted.get("team"):
-            raise WhatIfError("team: this cluster has no teams")
-        if not any(wanted.get(name) for name in ("submit", "like", "nodes", "without", "policy")):
+        if not any(wanted.get(name) for name in ("submit", "like", "nodes", "without", "policy", "team")):
             raise WhatIfError("whatif: nothing would be otherwise; give a job, nodes, or a policy")
         machines = self._nodes.snapshot.names
         changes = node_changes(str(wanted["nodes"])) if wanted.get("nodes") else ()
@@ -106,7 +110,9 @@ class WhatIfDesk:
                 make_policy(str(policy), **options)
             except (ValueError, TypeError) as error:
                 raise WhatIfError(in_words(error)) from None
-        return Change(tuple(jobs), come, go, policy, options), names, notes
+        nodes = Cluster((*(node for node in state.nodes if node.id not in go), *come))
+        teams = otherwise(self._cycle.teams.now, wanted["team"], nodes) if wanted.get("team") else None
+        return Change(tuple(jobs), come, go, policy, teams, options), names, notes
 
     def _specs(self, wanted: Mapping[str, Any]) -> Sequence[tuple[JobSpec, str]]:
         """Return the specs of jobs that would be submitted, each with its script's key."""

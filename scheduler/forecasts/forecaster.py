@@ -5,11 +5,12 @@ from __future__ import annotations
 import logging
 import threading
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from ...core.schemas import Prediction
 from ...core.settings import Settings
+from ...core.teams import Teams
 from ...core.wording import in_words
 from ...forecasts.answers import Forecast, JobForecast
 from ...forecasts.questions import Question
@@ -19,7 +20,6 @@ from ..runtime.clock import Clock
 from ..store.store import Store
 from .live_state import live_state, measuring_s
 from .past_jobs import PastJobs
-from .prices import Prices
 from .process import ForecastProcess, ProcessLost
 from .shown import prediction, settled
 
@@ -62,14 +62,21 @@ class Forecaster(CycleHook):
 
     Args:
         process: that simulates; None: one of its own.
+        teams: returns those that count.
     """
 
     def __init__(
-        self, store: Store, settings: Settings, clock: Clock, process: ForecastProcess | None = None
+        self,
+        store: Store,
+        settings: Settings,
+        clock: Clock,
+        process: ForecastProcess | None = None,
+        teams: Callable[[], Teams | None] = lambda: None,
     ) -> None:
+        self._teams = teams
         self._store, self._settings, self._clock = store, settings, clock
         self._process = process or ForecastProcess()
-        self._past, self._prices = PastJobs(store), Prices()
+        self._past = PastJobs(store)
         self._budget = Budget(settings.forecast_cpu_s)
         self._round: RoundDone | None = None  # that is not foretold yet
         self._last_round: RoundDone | None = None
@@ -87,7 +94,6 @@ class Forecaster(CycleHook):
 
     def planned(self, done: RoundDone) -> None:
         """Have the jobs of a round foretold, instead of those of a round before that still waits for it."""
-        self._prices.add(done.round.now, done.plan.prices)
         with self._woken:
             self._round = self._last_round = done
             if self._settings.forecast_cpu_s > 0 and self._thread is None and not self._stopping:
@@ -115,10 +121,6 @@ class Forecaster(CycleHook):
         """Return the state after the last round; None: there was none."""
         done = self._last_round
         return None if done is None else self._state(done)
-
-    def prices(self) -> dict[str, float]:
-        """Return the mean price of a GPU of each type over a day; {}: rounds have none."""
-        return self._prices.mean(self._clock.steady_s())
 
     def past(self) -> tuple[PastJob, ...]:
         """Return the jobs of the last weeks that are known by now."""
@@ -198,7 +200,7 @@ class Forecaster(CycleHook):
 
     def _state(self, done: RoundDone) -> LiveState:
         records = {job.id: job for job in tuple(self._store.unretired.values()) if job.active}
-        return live_state(done, records, self._settings, measuring_s(records.values()))
+        return live_state(done, records, self._settings, measuring_s(records.values()), self._teams())
 
     def _tell(self, why: str) -> None:
         if why != self._trouble:

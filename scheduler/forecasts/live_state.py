@@ -11,6 +11,7 @@ from ...core.completion import samples_left
 from ...core.job import Phase
 from ...core.placement import Placement
 from ...core.settings import Settings
+from ...core.teams import Teams
 from ...forecasts.state import LiveJob, LiveState, Part, told_spec
 from ...policies.contract.round import JobView
 from ..jobs.record import JobRecord
@@ -26,11 +27,13 @@ def live_state(
     records: Mapping[str, JobRecord],
     settings: Settings,
     measuring_s: float,
+    teams: Teams | None = None,
 ) -> LiveState:
     """Return the state after a round.
 
     Args:
         records: of jobs that have not ended, by id.
+        teams: that count; they are left out where the round did not go by teams.
         measuring_s: what jobs take from submission until they may train, where they are measured.
     """
     round = done.round
@@ -53,6 +56,7 @@ def live_state(
         nodes=(*round.cluster.nodes, *round.asleep),
         jobs=tuple(jobs),
         restart_cost_s=settings.restart_cost_s,
+        teams=teams if done.round.sharing is not None else None,
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from ...core.identity import Reader
 from ...core.schemas import Prediction, WhatIfHold, WhatIfJob, WhatIfValue, WhatIfView
 from ...core.wording import span
 from ...forecasts.answers import Forecast, Hold, JobForecast, Span, WhatIf
@@ -15,7 +16,7 @@ LEAST_S, LEAST_PART = 30.0, 0.02  # a job is delayed by more than that, and by m
 def whatif_view(
     told: WhatIf,
     names: Mapping[str, str],
-    owners: Mapping[str, str],
+    of_whom: Mapping[str, tuple[str, str]],
     new: Sequence[str],
     prices: Mapping[str, float],
     notes: Sequence[str],
@@ -23,12 +24,12 @@ def whatif_view(
     """Return `core.schemas.WhatIfView`.
 
     Args:
-        names, owners: of jobs by id.
+        names: of jobs by id. of_whom: their owners and teams.
         new: ids of jobs that would be submitted.
         prices: of a GPU-hour by GPU type; empty: there are none.
     """
     ids = list(dict.fromkeys([*new, *told.before.jobs, *told.after.jobs]))
-    rows = [_row(job, told, names.get(job, job), owners.get(job, ""), job in new, prices) for job in ids]
+    rows = [_row(job, told, names.get(job, job), of_whom.get(job, ("", "")), job in new, prices) for job in ids]
     rows.sort(key=lambda row: (not row["new"], -abs(row["later_s"] or 0.0), row["id"]))
     before, after = (_value([one.jobs[id] for id in one.jobs], prices) for one in (told.before, told.after))
     return WhatIfView(
@@ -47,9 +48,9 @@ def whatif_view(
     )
 
 
-def of_user(view: WhatIfView, owner: str) -> WhatIfView:
-    """Return the view without jobs of others; how many of these are delayed stays."""
-    own = [row for row in view["jobs"] if row["owner"] == owner]
+def told_to(view: WhatIfView, reader: Reader) -> WhatIfView:
+    """Return the view without jobs that a user may not read; how many of these are delayed stays."""
+    own = [row for row in view["jobs"] if reader.may_read(row["owner"], row["team"])]
     hidden = len(view["jobs"]) - len(own)
     told = [f"{hidden} jobs of others are counted and not shown"] if hidden else []
     found: WhatIfView = {**view, "jobs": own, "notes": [*view["notes"], *told]}
@@ -57,13 +58,16 @@ def of_user(view: WhatIfView, owner: str) -> WhatIfView:
     return found
 
 
-def _row(job: str, told: WhatIf, name: str, owner: str, is_new: bool, prices: Mapping[str, float]) -> WhatIfJob:
+def _row(
+    job: str, told: WhatIf, name: str, of_whom: tuple[str, str], is_new: bool, prices: Mapping[str, float]
+) -> WhatIfJob:
     before, after = told.before.jobs.get(job), told.after.jobs.get(job)
     later: Span | None = told.later.get(job)
     return WhatIfJob(
         id=job,
         name=name,
-        owner=owner,
+        owner=of_whom[0],
+        team=of_whom[1],
         new=is_new,
         before=_predicted(before, told.before),
         after=_predicted(after, told.after),

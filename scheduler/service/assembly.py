@@ -88,7 +88,7 @@ def assembled(settings: Settings, begun: str) -> Parts:
         secrets=secrets.given,
     )
     folders, history = FolderHook(store, machines, settings, clock), MetricsHistory(store)
-    forecaster = Forecaster(store, settings, clock)
+    forecaster = Forecaster(store, settings, clock, teams=lambda: cycle.teams.now)
     cycle = SchedulingCycle(
         store,
         policy.now,

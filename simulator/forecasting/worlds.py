@@ -23,6 +23,7 @@ from ..engine.job_states import Begun
 from ..engine.outcome import Outcome
 from .arrivals import arrivals
 from .clock import WideningRounds
+from .live_shares import LiveShares
 from .stand_ins import with_stand_ins
 from .truth import ENDLESS, Truth, truth_of
 from .world import Habit, InWorld, LiveWorld, Speeds
@@ -142,6 +143,7 @@ class Ahead:
             self.cluster,
             PerPool(partial(make_policy, state.policy, **state.options)),
             Timing(interval_s=state.interval_s, first_s=state.now_s, early_s=state.early_s),
+            shares=None if state.teams is None else LiveShares(state.teams, [one.job for one in jobs]),
             clock=WideningRounds(state.now_s, state.interval_s, state.early_s, self._near),
         )
         place = {one.job.id: i for i, one in enumerate(jobs)}

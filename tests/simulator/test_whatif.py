@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from coadapt.core.cluster import Node
+from coadapt.core.teams import Teams
 from coadapt.forecasts.questions import ANSWER, QUESTION, Change, Question
 from coadapt.simulator.live_process import Answers
 from coadapt.simulator.whatif import whatif
@@ -72,3 +75,14 @@ def test_the_process_answers_lines_and_tells_what_it_cannot() -> None:
     hurried = QUESTION.dump_json(Question("forecast", there, cpu_s=1e-9))
     short = ANSWER.validate_json(answers.line(hurried))
     assert short.too_long
+
+
+def test_a_cap_that_is_raised_lets_the_team_have_more() -> None:
+    capped = Teams.model_validate({"teams": {"vision": {"users": ["ada"], "cap": {"t4": 1}}}, "prices": {"t4": 1}})
+    raised = Teams.model_validate({"teams": {"vision": {"users": ["ada"], "cap": {"t4": 4}}}, "prices": {"t4": 1}})
+    one = live("a", 3000.0, placement=on("t4", n0=1), resources={"gpu_types": ["t4"]})
+    job = replace(one, spec=one.spec.model_copy(update={"team": "vision"}))
+    there = replace(state("1x t4:4", [job]), teams=capped)
+    found = whatif(there, [], Change(teams=raised))
+    assert found.later["a"].at_s < -300
+    assert max(hold.gpus for hold in found.before.jobs["a"].holds) == 1
