@@ -86,6 +86,7 @@ class Run:
     watched: dict[str, Watched] = field(default_factory=dict)
     changed: list[tuple[str, Told, str]] = field(default_factory=list)
     ended_s: dict[str, float] = field(default_factory=dict)
+    kinds: set[tuple[str, int, float]] = field(default_factory=set)
 
 
 def spec_of(kind: tuple[str, int, float], number: int) -> JobSpec:
@@ -165,6 +166,7 @@ def play(state_dir: str, seed: int, jobs: int, known: set[tuple[str, int, float]
                     asked(client, run, "job", "new", submit=[spec])
                 job = client.submit(spec)
                 run.changed[place:] = [(k, t, job if of == "new" else of) for k, t, of in run.changed[place:]]
+                run.kinds.add(kind)
                 run.watched[job] = Watched(kind in known, time.time())
                 sent, next_s = sent + 1, time.time() + draw.expovariate(1 / GAP_S)
                 if sent == jobs // 2 + 1:
@@ -208,11 +210,10 @@ def main() -> None:
     runs: list[Run] = []
     with tempfile.TemporaryDirectory(prefix="coadapt-whatif-") as state_dir:
         for seed in range(options.runs):
-            draw_kinds = random.Random(seed)
             run = play(state_dir, seed, options.jobs, set(known))
             runs.append(run)
             print(f"run {seed}: {figures([run], [])}", flush=True)
-            known |= {draw_kinds.choice(KINDS) for _ in range(options.jobs)} if run.ended_s else set()
+            known |= run.kinds
     finish("whatif", figures(runs, answers_s(options.live, options.answers) if options.answers else []))
 
 
