@@ -34,6 +34,7 @@ from . import (
     sign_in_routes,
     team_routes,
     webhook_routes,
+    whatif_routes,
 )
 from .access import RULES
 from .context import UNREAD, Context, context, tell_done, tell_refused
@@ -62,6 +63,7 @@ _ROUTERS = (
     sign_in_routes,
     team_routes,
     webhook_routes,
+    whatif_routes,
 )
 
 

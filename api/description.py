@@ -8,7 +8,16 @@ from typing import Any
 from fastapi import FastAPI
 from pydantic import BaseModel
 
-from . import care_routes, identity_routes, job_routes, node_routes, output_routes, team_routes, webhook_routes
+from . import (
+    care_routes,
+    identity_routes,
+    job_routes,
+    node_routes,
+    output_routes,
+    team_routes,
+    webhook_routes,
+    whatif_routes,
+)
 from .access import RULES
 
 # Bodies are read in bounded memory (`bodies.py`), which the framework does not see.
@@ -27,6 +36,7 @@ BODIES: Mapping[tuple[str, str], type[BaseModel]] = {
     ("PUT", "/v1/users/{user}"): identity_routes.UserBody,
     ("POST", "/v1/tokens"): identity_routes.TokenBody,
     ("POST", "/v1/webhooks"): webhook_routes.NewWebhook,
+    ("POST", "/v1/whatif"): whatif_routes.WhatIfBody,
 }
 BYTES = frozenset({("PUT", "/v1/packages/{name}"), ("PUT", "/v1/secrets/{secret}")})  # whose bodies are no JSON
 PROBLEM = {

@@ -87,7 +87,7 @@ async def list_jobs(
 async def submit(request: Request, key: Key) -> Response:
     """Submit a job. The same key again returns the same job."""
     body = await bodies.read(request, NewJob)
-    spec = _spec(body.spec)
+    spec = spec_text(body.spec)
     asker = who(request).user
     job_id = await change(request, "submit", spec, body.package, _own(key, asker), body.script_key, asker)
     return answer({"id": job_id}, 201)
@@ -105,11 +105,12 @@ def _package(body: ChangedJob | Fork) -> str:
     return body.package
 
 
-def _spec(told: dict[str, Any]) -> str:
+def spec_text(told: dict[str, Any], field: str = "spec") -> str:
+    """Return a job's spec as JSON text. Raises: Problem, which names the field that is wrong inside of `field`."""
     try:
         return JobSpec.model_validate(told).model_dump_json(exclude_unset=True)
     except ValidationError as error:
-        raise of_validation(error, "spec") from None
+        raise of_validation(error, field) from None
 
 
 @router.get("/jobs/{job_id}", responses={200: {"model": JobDetails}})
@@ -142,7 +143,7 @@ async def resume(request: Request, job_id: str, key: Key) -> Response:
     body = await bodies.read(request, ChangedJob)
     if body.spec is None:
         return answer({"changed": await change(request, "change", job_id, "resume", key)})
-    told = _spec(body.spec), _package(body), body.script_key
+    told = spec_text(body.spec), _package(body), body.script_key
     return answer({"changed": await change(request, "resume_changed", job_id, *told, key)})
 
 
@@ -152,7 +153,7 @@ async def fork(request: Request, job_id: str, key: Key) -> Response:
     body = await bodies.read(request, Fork)
     changed: dict[str, str] = {}
     if body.spec is not None:
-        changed = {"spec": _spec(body.spec), "package": _package(body), "script_key": body.script_key or ""}
+        changed = {"spec": spec_text(body.spec), "package": _package(body), "script_key": body.script_key or ""}
     if body.dry_run:
         nothing_changes(request)
         return answer(await ask(request, "would_fork", job_id, body.steps, changed))

@@ -22,6 +22,7 @@ from ..core.errors import (
     StoreError,
     TeamsError,
     WebhookError,
+    WhatIfError,
 )
 from ..core.job_limits import JobLimitError
 from ..core.refused_values import refused
@@ -108,6 +109,7 @@ _STATUSES: tuple[tuple[type[Exception], int], ...] = (
     (SecretError, 422),
     (TeamsError, 422),
     (WebhookError, 422),
+    (WhatIfError, 422),
     (StateError, 503),  # before the errors of a store, of which one may come and go
     (StoreError, 409),
     (OutputError, 502),

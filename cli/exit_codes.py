@@ -44,6 +44,7 @@ def code_of(error: BaseException) -> Exit | None:
         StateError,
         StoreError,
         TeamsError,
+        WhatIfError,
     )
     from ..deploy.start_service import SettingsError
 
@@ -54,6 +55,6 @@ def code_of(error: BaseException) -> Exit | None:
         ((StateError,), Exit.JOB_FAILED),
         ((AmbiguousJob, EmulationError, JobFileError, OutputError, PackageError, SettingsError), Exit.USAGE),
         ((FunctionError, JobStateError, PowerError, RequestError, SettingError, StoreError), Exit.USAGE),
-        ((TeamsError,), Exit.USAGE),
+        ((TeamsError, WhatIfError), Exit.USAGE),
     ]
     return next((code for kind, code in kinds if isinstance(error, kind)), None)

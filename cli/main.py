@@ -32,6 +32,7 @@ from . import store as store_verbs
 from . import teams as teams_verbs
 from . import top as top_verb
 from . import webhook as webhook_verbs
+from . import whatif as whatif_verb
 from .exit_codes import AmbiguousJob, Exit, Interrupted, JobNotFound, code_of
 from .plain import printable, say
 
@@ -1168,6 +1169,7 @@ events_verb.register(app, lambda: _connect(), _resolve, _print)
 top_verb.register(app, lambda: _connect())
 open_verb.register(app, lambda: _connect())
 rounds_verb.register(app, lambda: _connect(), _print)
+whatif_verb.register(app, lambda: _connect(), _print, _policy_options)
 node_order_verbs.register(node_app, lambda: _connect(), _print)
 
 if __name__ == "__main__":

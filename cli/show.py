@@ -17,6 +17,7 @@ from rich.text import Text
 from ..core.decisions import WaitReason
 from ..core.json_numbers import shown
 from .plain import plain, printable
+from .predicted import ends_in, lines, starts_in
 
 if TYPE_CHECKING:
     from ..core.schemas import (
@@ -109,7 +110,12 @@ def metrics_with_places(job: JobRow) -> str:
 
 
 def left(job: JobRow, now: float) -> str:
-    """Format the time to a job's end by its last reports; `<12m05s`: a target may end it sooner, `-`: unknown."""
+    """Format the time to a job's end, as predicted with a band or by its last reports; `-`: unknown.
+
+    `<12m05s`: a target may end it sooner.
+    """
+    if predicted := ends_in(job, now):
+        return predicted
     ends_s = job["ends_s"]
     if ends_s is None or ends_s < now + 1:
         return "-"
@@ -129,9 +135,22 @@ def jobs_table(
         return Text(hint or "no jobs; `coadapt submit job.yaml` submits one")
     now = time.time() if now is None else now
     table = Table(box=None, pad_edge=False, header_style="bold")
-    names = ("JOB", "STATUS", "GPUS", "BATCH", "LR", *([""] if bars else []), "PROGRESS", "ETA", "METRICS", "AGE")
-    for name in (*names, "PAUSES"):
-        table.add_column(name, no_wrap=name in ("JOB", "STATUS", "GPUS", "PROGRESS", "ETA"), overflow="fold")
+    starts = ["STARTS"] if any(starts_in(job, now) for job in jobs) else []
+    names = (
+        "JOB",
+        "STATUS",
+        "GPUS",
+        "BATCH",
+        "LR",
+        *([""] if bars else []),
+        "PROGRESS",
+        *starts,
+        "ETA",
+        "METRICS",
+    )
+    kept = ("JOB", "STATUS", "GPUS", "PROGRESS", "STARTS", "ETA")
+    for name in (*names, "METRICS", "AGE", "PAUSES"):
+        table.add_column(name, no_wrap=name in kept, overflow="fold")
     for job in jobs:
         end = job["finished_s"] or now
         table.add_row(
@@ -142,6 +161,7 @@ def jobs_table(
             shown(job["lr"]),
             *([ProgressBar(total=1.0, completed=job["fraction"], width=20)] if bars else []),
             progress(job),
+            *([starts_in(job, now) or "-"] if starts else []),
             left(job, now),
             Text(metrics(job)),
             duration(end - job["submitted_s"]),
@@ -330,6 +350,12 @@ def _proven(gap: float | None) -> str:
     return f"; its plan is proven {best}"
 
 
+def _ends(job: JobRow, now: float) -> list[tuple[str, str]]:
+    """Return when a job starts and ends, as predicted or by its last reports."""
+    ends = left(job, now)
+    return lines(job, now) or ([("ends in", ends)] if ends != "-" else [])
+
+
 def details(job: JobDetails) -> RenderableType:
     """Return all that is known of a job, as a table and lists."""
     table = Table(box=None, pad_edge=False, show_header=False)
@@ -347,7 +373,7 @@ def details(job: JobDetails) -> RenderableType:
         ),
         ("progress", f"{progress(job)}, {job['steps']} steps" if job["steps"] else progress(job)),
         *([("foretold", printable(foretold))] if (foretold := job.get("foretold")) else []),
-        *([("ends in", ends)] if (ends := left(job, time.time())) != "-" else []),
+        *_ends(job, time.time()),
         ("metrics", metrics_with_places(job)),
         *([("target", printable(job["target"]["text"]))] if "target" in job else []),
         *([("not taken", _refused(refused))] if (refused := job.get("refused_statuses")) else []),

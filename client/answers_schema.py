@@ -27,6 +27,7 @@ from ..core.schemas import (
     TeamsView,
     TimelineRow,
     WebhookRow,
+    WhatIfView,
     WindowRow,
 )
 
@@ -48,6 +49,7 @@ ANSWERS: dict[str, Any] = {
     "settings": list[SettingRow],
     "audit": list[AuditView],
     "rounds": list[RoundRow],
+    "whatif": WhatIfView,
     "secret list": list[SecretRow],
     "webhook list": list[WebhookRow],
     "submit --check": list[SubmitView],  # of `Client.check`: one of them

@@ -54,6 +54,7 @@ if TYPE_CHECKING:
         TeamsView,
         TimelineRow,
         WebhookRow,
+        WhatIfView,
         WindowRow,
     )
     from ..core.settings import Settings
@@ -673,6 +674,45 @@ class Client:
     def explain(self, job_id: str) -> dict[str, Any]:
         """Return why the job has what it has: `lines` for people, the other fields for programs."""
         return cast("dict[str, Any]", self._api.get(f"{_path(job_id)}/explain"))
+
+    def whatif(
+        self,
+        *,
+        submit: Sequence[JobSpec | str | Path] = (),
+        like: Sequence[str] = (),
+        nodes: str = "",
+        without: Sequence[str] = (),
+        policy: str | None = None,
+        policy_options: Mapping[str, Any] | None = None,
+        team: Mapping[str, Mapping[str, Any]] | None = None,
+    ) -> WhatIfView:
+        """Say when every job would start and end after a change, and before. Nothing is changed, nor sent.
+
+        Args:
+            submit: jobs that would be submitted, as `submit` takes them.
+            like: ids of jobs that would be submitted once more.
+            nodes: that come and go, as "+4x a100:8, -1x t4:4".
+            without: nodes that go.
+            policy: that plans instead, with its options.
+            team: by team, what its file would say otherwise.
+
+        Raises: RequestError for what cannot be; jobfile.JobFileError for a file that cannot be used.
+        """
+        from . import jobfile
+        from .package import Packer
+
+        packer = Packer(self.settings.max_package_mib)
+        jobs = [_told(packer.told(jobfile.located(job))) for job in submit]
+        body = {
+            "submit": [{"spec": job["spec"], "script_key": job["script_key"]} for job in jobs],
+            "like": list(like),
+            "nodes": nodes,
+            "without": list(without),
+            "policy": policy,
+            "policy_options": dict(policy_options or {}),
+            "team": {name: dict(told) for name, told in (team or {}).items()},
+        }
+        return cast("WhatIfView", self._api.post("/v1/whatif", body))
 
     def timeline(self, job_id: str | None = None) -> Sequence[TimelineRow]:
         """Return which GPUs each job held when, and with which batch size."""

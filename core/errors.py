@@ -55,3 +55,7 @@ class TeamsError(ValueError):
 
 class NodeOrderError(ValueError):
     """A node cannot be drained, cordoned or opened as asked; one sentence for a person."""
+
+
+class WhatIfError(ValueError):
+    """A question of what would be that cannot be answered; one sentence for a person."""

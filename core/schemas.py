@@ -72,6 +72,21 @@ class UsageRow(TypedDict):
     emulated: bool  # what an emulated GPU would do at its pace
 
 
+class Prediction(TypedDict):
+    """When a job starts and ends, as worlds simulated from the live state tell; each with a band of 80 %."""
+
+    start_s: float | None  # when it next gets GPUs to train on; None: it has them, or `why_no_start`
+    start_low_s: float | None
+    start_high_s: float | None
+    end_s: float | None  # None: `why_no_end`
+    end_low_s: float | None
+    end_high_s: float | None
+    why_no_start: str  # why nobody knows; "": it is known, or it has GPUs
+    why_no_end: str
+    predicted_s: float  # of what round, in seconds since 1970
+    worlds: int  # how many were simulated
+
+
 class JobRow(TypedDict):
     """One job of `Client.list()`; the last report's figures where it has run."""
 
@@ -114,6 +129,58 @@ class JobRow(TypedDict):
     team: NotRequired[str]  # whose share it uses; "": that of none
     priority: NotRequired[str]  # of `core.teams.Priority`
     labels: NotRequired[dict[str, str]]
+    predicted: NotRequired[Prediction | None]  # None: nothing is foretold of it, as of a job that has ended
+
+
+class WhatIfHold(TypedDict):
+    """A job has so many GPUs of a type from a moment on, in the middle one of the worlds; 0: none."""
+
+    start_s: float
+    gpu_type: str
+    gpus: int
+
+
+class WhatIfValue(TypedDict):
+    """What jobs still take. `units`: their GPU-hours times the prices of the types; None: a type has no price."""
+
+    gpu_hours: dict[str, float]  # by GPU type
+    units: _Number | None
+
+
+class WhatIfJob(TypedDict):
+    """A job before and after a change."""
+
+    id: str
+    name: str
+    owner: str
+    team: str  # whose share it uses; "": that of none
+    new: bool  # it would be submitted
+    before: Prediction | None
+    after: Prediction | None
+    later_s: float | None  # by how much it ends later in the same world, the median; below 0: sooner
+    later_low_s: float | None  # the band of 80 % around it
+    later_high_s: float | None
+    value_before: WhatIfValue
+    value_after: WhatIfValue
+    holds_before: list[WhatIfHold]
+    holds_after: list[WhatIfHold]
+
+
+class WhatIfView(TypedDict):
+    """`Client.whatif()`: when jobs start and end before and after a change."""
+
+    text: str  # the answer in a sentence
+    asked_s: float  # of what round, in seconds since 1970
+    round: int
+    worlds: int  # how many were simulated, before and after alike
+    cpu_s: float
+    jobs: list[WhatIfJob]
+    delayed: int  # jobs that end noticeably later, others' jobs too
+    sooner: int
+    prices: dict[str, _Number]  # of a GPU-hour by GPU type: the mean dual of the rounds of a day; {}: none
+    before: WhatIfValue
+    after: WhatIfValue
+    notes: list[str]
 
 
 class JobEvent(TypedDict):

@@ -79,6 +79,8 @@ class Settings(BaseModel):
     cloud: Cloud = Cloud.NONE
     metadata_url: str = Field(default="", pattern=r"^(https?://[^\s]+)?$")
     metadata_every_s: float = Field(default=2.0, ge=0.1, le=60)
+    # Seconds of one core a minute for telling when jobs start and end; 0: nobody does.
+    forecast_cpu_s: float = Field(default=20.0, ge=0, le=60)
     # Where the HTTP API listens.
     api: ApiSettings = ApiSettings()
     # To which addresses events are sent, and when they are given up.

@@ -8,6 +8,7 @@ from typing import Any
 
 from ..core.schemas import ClusterView, HealthView, JobRow, NodeRow
 from .colours import colours_of
+from .predicted import next_start
 from .words import count
 
 TRAINS = ("running", "starting", "restarting", "leaving")
@@ -92,7 +93,7 @@ def cluster_page(
     nodes = sorted(view["nodes"], key=lambda node: (node["gpu_type"], node["machine"]))
     alerts = tuple(_alerts(health))
     return ClusterPage(
-        answer=_answer(nodes, statuses),
+        answer=_answer(nodes, statuses, next_start(waiting)),
         alerts=alerts,
         notes=tuple(note for note in view["notes"] if note not in health["notes"]),
         bought=tuple(scaling["lines"]) if (scaling := view.get("scaling")) is not None else (),
@@ -106,8 +107,8 @@ def cluster_page(
     )
 
 
-def _answer(nodes: Sequence[NodeRow], statuses: Mapping[str, int]) -> str:
-    """Return the sentence that answers what the cluster does."""
+def _answer(nodes: Sequence[NodeRow], statuses: Mapping[str, int], starts: str) -> str:
+    """Return the sentence that answers what the cluster does. `starts`: when the next job starts; "": unknown."""
     gpus, free = sum(node["gpus"] for node in nodes), sum(node["free_gpus"] for node in nodes)
     if not nodes:
         waits = _sum(statuses, WAITS)
@@ -119,6 +120,8 @@ def _answer(nodes: Sequence[NodeRow], statuses: Mapping[str, int]) -> str:
     for words, verb, verbs in ((WAITS, "waits", "wait"), (("paused",), "is paused", "are paused")):
         if number := _sum(statuses, words):
             parts.append(f"{number:,} {verb if number == 1 else verbs}")
+    if starts:
+        parts.append(starts)
     if statuses.get("quarantined"):
         parts.append(f"{statuses['quarantined']} in quarantine")
     return "; ".join(parts) + "."

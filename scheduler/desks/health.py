@@ -29,6 +29,7 @@ class HealthDesk:
 
     Args:
         of_loop: returns how the loop is that runs rounds.
+        foretelling: returns sentences on whether jobs are foretold.
     """
 
     def __init__(
@@ -45,11 +46,13 @@ class HealthDesk:
         scaling: Scaling,
         deliveries: Deliveries,
         of_loop: Callable[[], Health],
+        foretelling: Callable[[], list[str]],
     ) -> None:
         self._store, self._cycle, self._nodes, self._settings = store, cycle, nodes, settings
         self._clock, self._watch, self._readiness = clock, watch, readiness
         self._backups, self._housekeeping, self._of_loop = backups, housekeeping, of_loop
         self._scaling, self._others, self._deliveries = scaling, OthersJobs(store), deliveries
+        self._foretelling = foretelling
 
     def ping(self) -> bool:
         """Return whether rounds can run: the nodes are known and the solver is compiled."""
@@ -68,7 +71,8 @@ class HealthDesk:
         now = self._of_loop()
         if shared and now.trouble:
             now = replace(now, trouble=self._others.error(now.trouble, None))
-        notes = [*self._watch.notes(), *self._housekeeping.notes(), *self._deliveries.notes()]
+        told = (self._watch.notes(), self._housekeeping.notes(), self._deliveries.notes(), self._foretelling())
+        notes = [note for notes in told for note in notes]
         return health_view(now, notes, self._cycle.round_age_s())
 
     def figures(self) -> Figures:

@@ -9,6 +9,7 @@ from typing import Any
 from ...core.cluster import Cluster
 from ...core.decisions import WaitReason
 from ...core.identity import Reader
+from ...core.schemas import Prediction
 from ...core.settings import Settings
 from ...executor.files.job_folder import work_folder
 from ...policies.contract.policy import Policy
@@ -34,6 +35,7 @@ class JobViewsDesk:
 
     Args:
         policy: returns the policy that plans now.
+        predicted: returns when a job starts and ends, by its id; None: nothing is foretold of it.
     """
 
     def __init__(
@@ -46,7 +48,9 @@ class JobViewsDesk:
         readiness: Readiness,
         policy: Callable[[], Policy],
         history: MetricsHistory,
+        predicted: Callable[[str], Prediction | None],
     ) -> None:
+        self._predicted = predicted
         self._store, self._cycle, self._nodes, self._settings = store, cycle, nodes, settings
         self._moments, self._readiness, self._policy, self._history = moments, readiness, policy, history
         self._work = str(work_folder(settings.state_dir))
@@ -72,7 +76,9 @@ class JobViewsDesk:
         found = self._store.page(before, most + 1, tables.chosen(phases, owner, name, ids, reader, team))
         shown_jobs, cluster = found[:most], _cluster(nodes)
         rows = [
-            dict(job_row(job, self._waits(job, nodes), cluster, nodes.asleep)) | self._why_waits(job, nodes)
+            dict(job_row(job, self._waits(job, nodes), cluster, nodes.asleep))
+            | self._why_waits(job, nodes)
+            | self._prediction(job)
             for job in shown_jobs
         ]
         return self._moments.shown(rows), shown_jobs[-1].number if len(found) > most else None
@@ -100,7 +106,7 @@ class JobViewsDesk:
         waits, cluster = self._waits(job, nodes), _cluster(nodes)
         closed = closed_views.closed_under(job, nodes, self._moments.ahead_s)
         found = job_details(job, events, self._work, outputs, waits, cluster, nodes.asleep, closed=closed)
-        return self._moments.shown(dict(found) | self._why_waits(job, nodes))
+        return self._moments.shown(dict(found) | self._why_waits(job, nodes) | self._prediction(job))
 
     def explain(self, job_id: str, reader: Reader | None = None) -> dict[str, Any]:
         """Explain what the last round decided on a job, or why it took no part. Raises: KeyError.
@@ -147,6 +153,10 @@ class JobViewsDesk:
         """Return the reason of a job that waits for closed nodes, as a field."""
         why = closed_views.why_closed_to(job, nodes, self._moments.ahead_s)
         return {"reason": why} if why else {}
+
+    def _prediction(self, job: JobRecord) -> dict[str, Prediction | None]:
+        """Return when a job starts and ends, as a field. One that has ended or is held has no such moments."""
+        return {"predicted": self._predicted(job.id) if job.active and not job.paused else None}
 
     def _waits(self, job: JobRecord, nodes: NodesSnapshot) -> WaitReason | None:
         return wait_reason(

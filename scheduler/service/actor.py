@@ -139,6 +139,8 @@ class SchedulerService:
         self._loop.stop()
         parts.housekeeping.stop()
         parts.pruning.stop()
+        parts.forecaster.stop()
+        parts.asker.stop()
         if keep_jobs:
             parts.executors.drain(grace_s)
         else:

@@ -22,6 +22,7 @@ from ..cycle import SchedulingCycle
 from ..executors.actors import Executors
 from ..executors.executor_homes import home_of
 from ..files.packages import PackageStore
+from ..forecasts.forecaster import Forecaster
 from ..jobs.record import JobRecord
 from ..nodes.closing_nodes import ClosingNodes
 from ..nodes.machines import Machines
@@ -98,6 +99,7 @@ def assembled(settings: Settings, begun: str) -> Parts:
         secrets=secrets.given,
     )
     folders, history = FolderHook(store, machines, settings, clock), MetricsHistory(store)
+    forecaster = Forecaster(store, settings, clock, teams=lambda: cycle.teams.now)
     cycle = SchedulingCycle(
         store,
         policy.now,
@@ -105,7 +107,7 @@ def assembled(settings: Settings, begun: str) -> Parts:
         executors,
         clock,
         settings,
-        hooks=[folders, LogRetention(store, settings, clock), MetricsHook(history)],
+        hooks=[folders, LogRetention(store, settings, clock), MetricsHook(history), forecaster],
         advised=power.take,
         woken=wake.set,
         watch=watch,
@@ -130,6 +132,7 @@ def assembled(settings: Settings, begun: str) -> Parts:
         packages=packages,
         secrets=secrets,
         history=history,
+        forecaster=forecaster,
         fork_threads=ThreadPoolExecutor(1, "forks"),
     )
     return parts

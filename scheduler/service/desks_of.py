@@ -22,6 +22,7 @@ from ..desks.table import Desks
 from ..desks.teams import TeamsDesk
 from ..desks.users import UsersDesk
 from ..desks.webhooks import WebhooksDesk
+from ..desks.whatif import WhatIfDesk
 from ..runtime.loop import Health
 from .parts import Parts
 
@@ -43,6 +44,7 @@ def desks_of(parts: Parts, health: Callable[[], Health]) -> Desks:
         parts.scaling,
         parts.deliveries,
         health,
+        parts.forecaster.notes,
     )
     return Desks(
         parts.audit,
@@ -51,7 +53,15 @@ def desks_of(parts: Parts, health: Callable[[], Health]) -> Desks:
                 store, cycle, settings, parts.packages, parts.secrets, parts.forks, cycle.teams, parts.webhooks
             ),
             JobViewsDesk(
-                store, cycle, nodes, settings, moments, readiness, lambda: parts.policy.now, parts.history
+                store,
+                cycle,
+                nodes,
+                settings,
+                moments,
+                readiness,
+                lambda: parts.policy.now,
+                parts.history,
+                parts.forecaster.prediction,
             ),
             LogsDesk(store, settings, clock),
             OutputsDesk(store, settings),
@@ -92,5 +102,6 @@ def desks_of(parts: Parts, health: Callable[[], Health]) -> Desks:
             SettingsDesk(parts.live, parts.policy, cycle, clock, watch, parts.view),
             CareDesk(parts.backups, parts.pruning, watch),
             own_health,
+            WhatIfDesk(store, cycle, nodes, settings, moments, parts.forecaster, parts.asker),
         ],
     )

@@ -21,6 +21,8 @@ from ..delivery.ray_sender import RaySender
 from ..delivery.webhooks import Webhooks
 from ..executors.actors import Executors
 from ..files.packages import PackageStore
+from ..forecasts.asker import Asker
+from ..forecasts.forecaster import Forecaster
 from ..nodes.closing_nodes import ClosingNodes
 from ..nodes.machines import Machines
 from ..nodes.node_view import NodeView
@@ -64,12 +66,14 @@ class Parts:
     packages: PackageStore
     secrets: Secrets
     history: MetricsHistory
+    forecaster: Forecaster
     fork_threads: Executor
     post: Post = field(default_factory=RaySender)
 
     readiness: Readiness = field(init=False)
     identities: Identities = field(init=False)
     audit: AuditLog = field(init=False)
+    asker: Asker = field(init=False)
     forks: Forks = field(init=False)
     backups: Backups = field(init=False)
     pruning: Pruning = field(init=False)
@@ -82,6 +86,7 @@ class Parts:
         store, settings, clock = self.store, self.settings, self.clock
         self.readiness = Readiness(settings, self.nodes)
         self.identities = Identities(store, clock, self.watch)
+        self.asker = Asker()
         self.audit = AuditLog(store, clock, self.watch)
         self.forks = Forks(store, self.cycle.orders.do, settings, self.fork_threads)
         self.backups = Backups(store, settings, clock)

@@ -17,7 +17,13 @@ MOMENTS = frozenset(
         "until_s",
         "deadline_s",
         "start_s",
+        "start_low_s",
+        "start_high_s",
         "end_s",
+        "end_low_s",
+        "end_high_s",
+        "predicted_s",
+        "asked_s",
     }
 )
 LEAST_S = 1.0  # by which clocks may differ without anybody seeing it

@@ -18,9 +18,9 @@ from ...policies.warm_up import stopwatch
 from ..jobs.world import BadJob, World
 from ..traces.tables import Floats
 from ..traces.workload import Ints
-from .errors import PolicyFailed, Stuck
+from .errors import BadPlan, PolicyFailed, Stuck
 from .handover import Handovers, Move, Wait, counted
-from .job_states import JobStates, RunLog
+from .job_states import Begun, JobStates, RunLog
 from .node_states import NodeStates, Power
 from .outages import Failures
 from .outcome import Outcome
@@ -113,6 +113,27 @@ class Engine:
         self.nodes.let_sleep(power)
         self._held.change_nodes(self.nodes.up)
 
+    def take_up(self, now_s: float, begun: Mapping[int, Begun]) -> None:
+        """Begin in the middle: at `now_s`, with jobs that have come so far. A placement without room is left out.
+
+        Call it once, before the first step. `begun`: by position in the workload.
+        """
+        self._now = now_s
+        self._arrive()
+        for job, one in begun.items():
+            id, placement = self.world.workload.ids[job], one.placement
+            self._jobs.begin(job, one)
+            if placement is None:
+                continue
+            try:
+                self._held.apply(Plan({}), now_s, (), {id: placement})
+            except BadPlan:
+                continue
+            self._jobs.hold(job, placement, now_s)
+            self._set_rate(job, placement)
+            self._jobs.pause_s[job] = one.pause_s
+            self._log.holds(job, placement, now_s)
+
     def run(self) -> Outcome:
         """Run until every job has ended. Raise RunFailed as `step` does."""
         while self.step():
@@ -181,6 +202,10 @@ class Engine:
     def finished_s(self, job: str) -> float:
         """Return when a job ended, seconds of the trace; nan: it has not ended."""
         return float(self._jobs.finished_s[self._order[job]])
+
+    def has_begun(self, job: str) -> bool:
+        """Return whether a job had GPUs at any time."""
+        return not np.isnan(self._jobs.started_s[self._order[job]])
 
     # --- time -----------------------------------------------------------------------------------------------
 
@@ -436,11 +461,7 @@ class Engine:
         elif pause_s > left_s:
             jobs.restarts[job] += 1
         self._log.holds(job, placement, self._now)
-        jobs.saved[job], jobs.saved_s[job] = jobs.progress[job], self._now + jobs.pause_s[job]
-        jobs.placements[job] = placement
-        jobs.gpus[job] = placement.gpus
-        most = jobs.largest[job]
-        most[placement.gpu_type] = max(most.get(placement.gpu_type, 0), placement.gpus)
+        jobs.hold(job, placement, self._now + float(jobs.pause_s[job]))
 
     def _set_rate(self, job: int, placement: Placement) -> None:
         rate = self.world.moves(job, placement, float(self._jobs.progress[job]))

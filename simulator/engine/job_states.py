@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -10,6 +11,23 @@ from ...core.cluster import Cluster
 from ...core.placement import Placement
 from ..traces.workload import Workload
 from .outcome import AllocationChange, Outcome
+
+
+@dataclass(frozen=True)
+class Begun:
+    """How far a job is when a run takes it up.
+
+    placement: what it holds; None: nothing.
+    pause_s: seconds until it trains there.
+    progress, attained_gpu_s, restarts, largest: as of `JobStates`.
+    """
+
+    placement: Placement | None = None
+    pause_s: float = 0.0
+    progress: float = 0.0
+    attained_gpu_s: float = 0.0
+    restarts: int = 0
+    largest: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass
@@ -54,6 +72,21 @@ class JobStates:
             placements=np.full(count, None, object),
             largest=[{} for _ in range(count)],
         )
+
+    def begin(self, job: int, begun: Begun) -> None:
+        """Take over how far a job is, all but its placement."""
+        self.progress[job] = self.saved[job] = begun.progress
+        self.attained_gpu_s[job], self.restarts[job] = begun.attained_gpu_s, begun.restarts
+        self.largest[job] = dict(begun.largest)
+
+    def hold(self, job: int, placement: Placement, trains_s: float) -> None:
+        """Give a job its GPUs; it trains there from `trains_s` on, for the first time if it never did."""
+        if np.isnan(self.started_s[job]):
+            self.started_s[job] = trains_s
+        self.saved[job], self.saved_s[job] = self.progress[job], trains_s
+        self.placements[job], self.gpus[job] = placement, placement.gpus
+        most = self.largest[job]
+        most[placement.gpu_type] = max(most.get(placement.gpu_type, 0), placement.gpus)
 
 
 @dataclass

@@ -1,0 +1,92 @@
+"""What would be with another job, other nodes or another policy. Nothing is changed by asking."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Request
+from fastapi.responses import Response
+from pydantic import BaseModel, ConfigDict, Field
+
+from ..core.schemas import WhatIfView
+from ..dashboard.colours import colours_of
+from . import bodies
+from .bodies import WITHOUT_NUL
+from .context import answer, ask, may_read, reader_of, who
+from .job_routes import ScriptKey, spec_text
+from .pages import shown
+from .problems import Problem
+
+router = APIRouter()
+MOST_LISTED = 200  # jobs, the newest
+MOST_WAIT_S, LOOK_S = 120.0, 0.1
+Text = Annotated[str, Field(max_length=500, pattern=WITHOUT_NUL)]
+
+
+class _Body(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class AskedJob(_Body):
+    """A job that would be submitted. `script_key`: by which earlier runs of the same files are found."""
+
+    spec: dict[str, Any]
+    script_key: ScriptKey = ""
+
+
+class WhatIfBody(_Body):
+    """What would be otherwise. Nothing given: nothing.
+
+    submit: jobs that would be submitted now.
+    like: ids of jobs that would be submitted once more.
+    nodes: that come and go, as "+4x a100:8, -1x t4:4".
+    without: nodes that go.
+    policy: that plans instead, with its options.
+    team: by team, what its file would say otherwise, as {"vision": {"cap.a100": 32}}.
+    """
+
+    submit: Annotated[list[AskedJob], Field(max_length=50)] = []
+    like: Annotated[list[Text], Field(max_length=50)] = []
+    nodes: Text = ""
+    without: Annotated[list[Text], Field(max_length=200)] = []
+    policy: Text | None = None
+    policy_options: dict[str, Any] = {}
+    team: dict[str, dict[str, Any]] = {}
+
+
+@router.post("/v1/whatif", responses={200: {"model": WhatIfView}})
+async def whatif(request: Request) -> Response:
+    """Say when every job starts and ends before and after a change."""
+    body = await bodies.read(request, WhatIfBody)
+    for job_id in body.like:
+        if not await may_read(request, job_id):
+            raise Problem(404, f"no job {job_id}", hidden=True)
+    wanted = body.model_dump()
+    wanted["submit"] = [
+        {"spec": spec_text(one.spec, f"submit.{at}.spec"), "script_key": one.script_key}
+        for at, one in enumerate(body.submit)
+    ]
+    number = await ask(request, "whatif", wanted, who(request).user, reader_of(request))
+    until_s = time.monotonic() + MOST_WAIT_S
+    while (found := await ask(request, "whatif_answer", number)) is None:
+        if time.monotonic() > until_s:
+            raise Problem(503, f"the answer is not there after {MOST_WAIT_S:.0f} s; ask again")
+        await asyncio.sleep(LOOK_S)  # the scheduler tells nobody when it is there
+    return answer(found)
+
+
+@router.get("/what-if", include_in_schema=False)
+async def page(request: Request) -> Response:
+    """Show the page that asks, and draws the answer."""
+    view = await ask(request, "cluster", reader_of(request))
+    rows, _ = await ask(request, "page", None, MOST_LISTED, [], None, None, [], reader_of(request))
+    return shown(
+        request,
+        "whatif",
+        nodes=sorted({node["machine"] for node in view["nodes"]}),
+        policy=view["policy"],
+        jobs=[{"id": row["id"], "name": row["name"]} for row in rows],
+        colours=colours_of(row["gpu_type"] for row in (*view["nodes"], *view["asleep"])),
+    )

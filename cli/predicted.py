@@ -1,0 +1,67 @@
+"""When a job starts and ends, as `list` and `describe` say it."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from ..core.wording import span
+
+if TYPE_CHECKING:
+    from ..core.schemas import JobRow, Prediction
+
+DAY_S = 86_400.0
+
+
+def rough(seconds: float) -> str:
+    """Format a span of time in at most two digits of its unit, as `47s`, `12m`, `3h` or `2d`."""
+    whole = max(seconds, 0.0)
+    for unit, size in (("d", 86_400.0), ("h", 3600.0), ("m", 60.0)):
+        if whole >= 2 * size:
+            return f"{whole / size:.0f}{unit}"
+    return f"{whole:.0f}s"
+
+
+def ends_in(job: JobRow, now: float) -> str:
+    """Format the time to the predicted end with its band, as `12m (10m-15m)`; "": nothing is predicted."""
+    told = job.get("predicted")
+    if told is None or told["end_s"] is None:
+        return ""
+    low_s, high_s = told["end_low_s"] or told["end_s"], told["end_high_s"] or told["end_s"]
+    return f"{rough(told['end_s'] - now)} ({rough(low_s - now)}-{rough(high_s - now)})"
+
+
+def starts_in(job: JobRow, now: float) -> str:
+    """Format the time to the predicted start, as `in 4m`; "": it has GPUs, or nothing is predicted."""
+    told = job.get("predicted")
+    return "" if told is None or told["start_s"] is None else f"in {rough(told['start_s'] - now)}"
+
+
+def lines(job: JobRow, now: float) -> list[tuple[str, str]]:
+    """Return what `describe` says of start and end, each with its name."""
+    told = job.get("predicted")
+    if told is None:
+        return []
+    found = []
+    if told["start_s"] is not None:
+        about = span(max(told["start_s"] - now, 0.0))
+        found.append(("starts", f"in about {about}: {_moments(told, 'start', now)}"))
+    elif told["why_no_start"]:
+        found.append(("starts", told["why_no_start"]))
+    if told["end_s"] is not None:
+        found.append(("ends", _moments(told, "end", now)))
+    elif told["why_no_end"]:
+        found.append(("ends", told["why_no_end"]))
+    worlds = "1 world" if told["worlds"] == 1 else f"{told['worlds']} worlds"
+    return [*found, ("predicted", f"{span(max(now - told['predicted_s'], 0.0))} ago, by {worlds}")]
+
+
+def _moments(told: Prediction, which: str, now: float) -> str:
+    """Format a moment with its band, as `14:20, between 14:08 and 14:41`."""
+    at_s, low_s, high_s = (
+        float(told[f"{which}{part}_s"])  # type: ignore[literal-required]
+        for part in ("", "_low", "_high")
+    )
+    form = "%H:%M:%S" if high_s - now < 600 else "%H:%M" if high_s - now < DAY_S / 2 else "%d %b %H:%M"
+    at, low, high = (time.strftime(form, time.localtime(one)) for one in (at_s, low_s, high_s))
+    return f"{at}, between {low} and {high}"

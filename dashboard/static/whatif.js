@@ -1,0 +1,107 @@
+// What would be: asks, and draws the jobs before and after on one axis of time.
+"use strict";
+(() => {
+  const place = document.getElementById("whatif"), form = document.getElementById("question");
+  const sentence = document.getElementById("answer"), drawn = document.getElementById("drawn");
+  const csrf = document.querySelector('meta[name="csrf"]')?.content ?? "";
+  const colours = JSON.parse(place.dataset.colours);
+  const ROW = 22, HEAD = 22, LEFT = 150, RIGHT = 16, MOST_ROWS = 60, NOTICED_S = 30;
+  const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
+  const dated = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
+  const STEPS = [5, 15, 60, 300, 900, 3600, 3 * 3600, 12 * 3600, 86400, 7 * 86400];
+
+  const make = (name, told = {}, ...inside) => {
+    const one = document.createElementNS("http://www.w3.org/2000/svg", name);
+    for (const [key, value] of Object.entries(told)) one.setAttribute(key, value);
+    one.append(...inside);
+    return one;
+  };
+  const cell = (text, kind) => {
+    const one = document.createElement("td");
+    one.textContent = text;
+    if (kind) one.className = kind;
+    return one;
+  };
+  const moment = (at) => (at === null || at === undefined ? "–" : (Math.abs(at * 1000 - Date.now()) < 43200e3 ? clock : dated).format(at * 1000));
+  const rough = (seconds) => {
+    for (const [unit, size] of [["d", 86400], ["h", 3600], ["min", 60]]) if (seconds >= 2 * size) return `${Math.round(seconds / size)} ${unit}`;
+    return `${Math.round(seconds)} s`;
+  };
+  const later = (row) => {
+    if (row.later_s === null) return "–";
+    if (Math.abs(row.later_s) < 1) return "0";
+    return `${row.later_s > 0 ? "+" : "−"}${rough(Math.abs(row.later_s))}`;
+  };
+  const starts = (told) => (!told ? "–" : told.start_s === null ? (told.why_no_start ? "never" : "runs") : moment(told.start_s));
+
+  form.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    const told = Object.fromEntries(new FormData(form)), button = form.querySelector("button");
+    const body = { nodes: told.nodes.trim(), without: told.without ? [told.without] : [], policy: told.policy.trim() || null, like: told.like ? [told.like] : [] };
+    button.disabled = true;
+    sentence.textContent = "Working it out …";
+    try {
+      const answer = await fetch("/v1/whatif", { method: "POST", headers: { "Content-Type": "application/json", "X-Coadapt-Page": csrf }, body: JSON.stringify(body) });
+      const found = await answer.json();
+      if (!answer.ok) {
+        sentence.textContent = answer.status === 401 ? "Your sign-in has expired. Sign in in another tab, then ask again." : `${found.detail.charAt(0).toUpperCase()}${found.detail.slice(1)}.`;
+        drawn.hidden = true;
+        return;
+      }
+      show(found);
+    } catch {
+      sentence.textContent = "The scheduler does not answer. Ask again.";
+    } finally {
+      button.disabled = false;
+    }
+  });
+
+  function show(view) {
+    sentence.textContent = view.text;
+    drawn.hidden = false;
+    const ends = view.jobs.flatMap((row) => [row.before?.end_s, row.after?.end_s, ...[...row.holds_before, ...row.holds_after].map((hold) => hold.start_s)]);
+    const until = Math.max(view.asked_s + 60, ...ends.filter((end) => end !== null && end !== undefined));
+    const rows = view.jobs.slice(0, MOST_ROWS);
+    lanes("before", rows.filter((row) => row.before), "before", view.asked_s, until);
+    lanes("after", rows.filter((row) => row.after), "after", view.asked_s, until);
+    document.getElementById("changes").replaceChildren(...rows.map((row) => {
+      const line = document.createElement("tr");
+      line.append(cell(row.new ? `${row.name} (new)` : row.name), cell(starts(row.before)), cell(starts(row.after)), cell(moment(row.before?.end_s), "number"), cell(moment(row.after?.end_s), "number"), cell(later(row), "number right"));
+      return line;
+    }));
+    document.getElementById("notes").replaceChildren(...view.notes.map((text) => {
+      const one = document.createElement("li");
+      one.textContent = text;
+      return one;
+    }));
+  }
+
+  function lanes(id, rows, which, from, until) {
+    const box = document.getElementById(id), wide = Math.max(box.clientWidth, 320), high = HEAD + rows.length * ROW + 6;
+    const x = (at) => LEFT + (Math.min(Math.max(at, from), until) - from) / (until - from) * (wide - LEFT - RIGHT);
+    const most = Math.max(1, ...rows.flatMap((row) => row[`holds_${which}`].map((hold) => hold.gpus)));
+    const svg = make("svg", { viewBox: `0 0 ${wide} ${high}`, height: high, role: "img", "aria-label": `${rows.length} jobs ${which} the change; the table below has their starts and ends` });
+    const step = STEPS.find((one) => (until - from) / one <= Math.max((wide - LEFT) / 90, 2)) ?? 30 * 86400;
+    for (let tick = Math.ceil(from / step) * step; tick < until; tick += step) {
+      svg.append(make("line", { class: "line", x1: x(tick), x2: x(tick), y1: HEAD - 4, y2: high }));
+      if (x(tick) < wide - 40) svg.append(make("text", { class: "tick", x: x(tick), y: 12, "text-anchor": "middle" }, moment(tick)));
+    }
+    rows.forEach((row, at) => {
+      const middle = HEAD + at * ROW + ROW / 2, told = row[which], holds = row[`holds_${which}`];
+      const end = told.end_s ?? until;
+      const name = row.name.length > 20 ? `${row.name.slice(0, 19)}…` : row.name;
+      svg.append(make("text", { x: 0, y: middle + 4, class: row.new ? "new" : "" }, name));
+      svg.append(make("line", { class: "waits", x1: x(from), x2: x(end), y1: middle, y2: middle }));
+      holds.forEach((hold, number) => {
+        if (!hold.gpus) return;
+        const last = number + 1 < holds.length ? holds[number + 1].start_s : end;
+        const thick = Math.max(3, (ROW - 8) * hold.gpus / most);
+        const type = colours[hold.gpu_type] ?? "none";
+        svg.append(make("rect", { class: `band type-${type}`, x: x(hold.start_s), y: middle - thick / 2, width: Math.max(x(last) - x(hold.start_s), 1.5), height: thick }, make("title", {}, `${row.name}: ${hold.gpus} ${hold.gpu_type} from ${moment(hold.start_s)}`)));
+      });
+      if (told.end_s !== null) svg.append(make("line", { class: "ends", x1: x(end), x2: x(end), y1: middle - 7, y2: middle + 7 }));
+      if (row.new || Math.abs(row.later_s ?? 0) >= NOTICED_S) svg.append(make("line", { class: "changed", x1: x(from), x2: x(end), y1: middle + 9, y2: middle + 9 }));
+    });
+    box.replaceChildren(svg);
+  }
+})();

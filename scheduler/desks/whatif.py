@@ -1,0 +1,166 @@
+"""Answers what would be: with another job, other nodes, or another policy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from ...core.cluster import Cluster
+from ...core.errors import WhatIfError
+from ...core.identity import Reader
+from ...core.job import JobSpec
+from ...core.node_changes import node_changes
+from ...core.schemas import WhatIfView
+from ...core.settings import Settings
+from ...core.wording import in_words
+from ...forecasts.answers import WhatIf
+from ...forecasts.questions import Change
+from ...forecasts.state import LiveJob, LiveState
+from ...policies.catalogue import make_policy
+from ..changes.submissions import accepted
+from ..cycle import SchedulingCycle
+from ..forecasts.asked_changes import come_and_go, without
+from ..forecasts.asked_teams import otherwise
+from ..forecasts.asker import Asked, Asker
+from ..forecasts.forecaster import Forecaster
+from ..forecasts.live_state import measuring_s
+from ..forecasts.new_job import new_job
+from ..forecasts.whatif_view import told_to, whatif_view
+from ..nodes.node_source import NodeSource
+from ..store.store import Store
+from .moments import Moments
+
+MOST_JOBS = 50
+
+
+class WhatIfDesk:
+    """Takes questions, and gives answers when they are there. It changes nothing."""
+
+    def __init__(
+        self,
+        store: Store,
+        cycle: SchedulingCycle,
+        nodes: NodeSource,
+        settings: Settings,
+        moments: Moments,
+        forecaster: Forecaster,
+        asker: Asker,
+    ) -> None:
+        self._store, self._cycle, self._nodes, self._settings = store, cycle, nodes, settings
+        self._moments, self._forecaster, self._asker = moments, forecaster, asker
+
+    def whatif(self, wanted: Mapping[str, Any], asker: str, reader: Reader | None = None) -> str:
+        """Begin to work out an answer, and return the number of the question.
+
+        Args:
+            wanted: `submit` (each a `spec` as JSON text and a `script_key`), `like` (ids of jobs that would be
+                submitted once more), `nodes`, `without`, `policy`, `policy_options`, `team`.
+            asker: who asks, whose the jobs would be.
+            reader: only jobs that this user may read are told; None: all.
+
+        Raises: WhatIfError, in one sentence; KeyError for an unknown job; JobLimitError and
+        pydantic.ValidationError for a bad spec.
+        """
+        state = self._forecaster.state()
+        if state is None:
+            raise WhatIfError("whatif: no round was planned yet; ask again after the first one")
+        change, names, notes = self._change(state, wanted, asker)
+        teams = self._cycle.teams.now
+        if wanted.get("team"):
+            state = replace(state, teams=teams)
+        of_whom = {job.id: (job.owner, job.spec.team or "") for job in (*state.jobs, *change.submit)}
+        names |= {job.id: job.spec.name for job in state.jobs}
+        prices = dict(self._cycle.mean_prices.now) | ({} if teams is None else dict(teams.prices))
+
+        def shown(told: WhatIf) -> WhatIfView:
+            new = [job.id for job in change.submit]
+            view = whatif_view(told, names, of_whom, new, prices, [*notes, *self._changed_since(state)])
+            return view if reader is None else told_to(view, reader)
+
+        return self._asker.begin(Asked(state, self._forecaster.past(), change), shown)
+
+    def whatif_answer(self, number: str) -> WhatIfView | None:
+        """Return `core.schemas.WhatIfView`; None: it is worked out still. Raises: KeyError; WhatIfError."""
+        found = self._asker.answer(number)
+        return None if found is None else self._moments.shown(found)
+
+    def _change(
+        self, state: LiveState, wanted: Mapping[str, Any], asker: str
+    ) -> tuple[Change, dict[str, str], list[str]]:
+        """Return what would be otherwise, the names of new jobs, and sentences on what was assumed."""
+        if not any(wanted.get(name) for name in ("submit", "like", "nodes", "without", "policy", "team")):
+            raise WhatIfError("whatif: nothing would be otherwise; give a job, nodes, or a policy")
+        machines = self._nodes.snapshot.names
+        changes = node_changes(str(wanted["nodes"])) if wanted.get("nodes") else ()
+        come, go = come_and_go(state, changes, without(state, list(wanted.get("without") or ()), machines))
+        if len(go) >= len(state.nodes) + len(come):
+            raise WhatIfError("whatif: no node would be left")
+        notes = self._unmeasured(state, sorted({node.gpu_type for node in come}))
+        jobs, names = list[LiveJob](), dict[str, str]()
+        for spec, key in self._specs(wanted):
+            job = self._new(state, spec, key, asker, len(jobs))
+            jobs.append(job)
+            names[job.id] = spec.name
+            notes += _assumed(job, spec.name)
+        policy = wanted.get("policy") or None
+        options = dict(wanted.get("policy_options") or {})
+        if policy is not None:
+            try:
+                make_policy(str(policy), **options)
+            except (ValueError, TypeError) as error:
+                raise WhatIfError(in_words(error)) from None
+        nodes = Cluster((*(node for node in state.nodes if node.id not in go), *come))
+        teams = otherwise(self._cycle.teams.now, wanted["team"], nodes) if wanted.get("team") else None
+        return Change(tuple(jobs), come, go, policy, teams, options), names, notes
+
+    def _specs(self, wanted: Mapping[str, Any]) -> Sequence[tuple[JobSpec, str]]:
+        """Return the specs of jobs that would be submitted, each with its script's key."""
+        found = [
+            (accepted(one["spec"], None), str(one.get("script_key") or "")) for one in wanted.get("submit") or ()
+        ]
+        for job_id in wanted.get("like") or ():
+            job = self._store.get(job_id)
+            found.append((job.spec, job.script_key))
+        if len(found) > MOST_JOBS:
+            raise WhatIfError(f"submit: {len(found)} jobs are more than {MOST_JOBS}")
+        return found
+
+    def _new(self, state: LiveState, spec: JobSpec, key: str, asker: str, number: int) -> LiveJob:
+        known = self._store.recall(key, asker) if key else None
+        if known is None and spec.fingerprint:
+            known = self._store.recall(spec.fingerprint, asker)
+        records = tuple(self._store.unretired.values())
+        cluster = Cluster(state.nodes)
+        lengths = self._cycle.learning.model
+        return new_job(
+            f"~{number}-{spec.name}", spec, asker, key, known, lengths, cluster, state.now_s, measuring_s(records)
+        )
+
+    def _unmeasured(self, state: LiveState, gpu_types: Sequence[str]) -> list[str]:
+        """Return a sentence for each new GPU type on which no job was measured."""
+        known = {t for job in state.jobs if job.model is not None for t in job.model.throughput}
+        missing = [t for t in gpu_types if t not in known and t not in {node.gpu_type for node in state.nodes}]
+        return [f"no job was measured on {t}, so none uses it here" for t in missing]
+
+    def _changed_since(self, before: LiveState) -> list[str]:
+        """Return sentences on what has changed of the cluster since a state."""
+        now = self._forecaster.state()
+        if now is None:
+            return []
+        found = []
+        if {node.id for node in now.nodes} != {node.id for node in before.nodes}:
+            found.append("the cluster's nodes have changed meanwhile; ask again")
+        if (now.policy, now.options) != (before.policy, before.options):
+            found.append("the policy has changed meanwhile; ask again")
+        gone = {job.id for job in before.jobs} - {job.id for job in now.jobs}
+        ended = sorted(job.id for job in before.jobs if job.id in gone and "/" not in job.id)
+        if ended:
+            found.append(f"{', '.join(ended[:5])} {'has' if len(ended) == 1 else 'have'} ended meanwhile")
+        return found
+
+
+def _assumed(job: LiveJob, name: str) -> list[str]:
+    if job.mean_s is not None:
+        return []
+    return [f"nothing is known of how long {name} takes; it is taken to be like a job of the last weeks"]

@@ -1,0 +1,122 @@
+"""What would be, asked over HTTP: the answer, and what is wrong with a question, each in one sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.api import SPEC, Api
+from tests.support.cycles import nodes_of
+from tests.support.rounds import cluster
+
+STORY = """
+submit a unprofiled rigid=2
+submit b unprofiled rigid=4
+wish a t4-000:2
+go
+"""
+
+
+@pytest.fixture
+def api(tmp_path: Path) -> Iterator[Api]:
+    api = Api(tmp_path)
+    settings = api.world.settings
+    settings.take(settings.model_copy(update={"policy": "fifo", "forecast_cpu_s": 0.0}))
+    yield api
+    api.service.parts.asker.stop()
+    api.world.store.close()
+
+
+def planned(api: Api) -> None:
+    """Let the world's last round be the one from which answers begin."""
+    done = api.world.cycle.last_round
+    assert done is not None
+    api.service.parts.forecaster.planned(done)
+
+
+BAD = [
+    ({}, "whatif: nothing would be otherwise; give a job, nodes, or a policy"),
+    ({"nodes": "10000x a100:8"}, "nodes: "),
+    ({"nodes": "600x a100:8, 600x t4:4"}, "nodes: 1200 nodes are more than 1000; at most 1000 are accepted"),
+    ({"nodes": "many"}, "nodes: 'many' is not of the form '2x t4:4'"),
+    ({"nodes": "-2x t4:4"}, "nodes: -2x t4:4: the cluster has 1 such nodes"),
+    ({"nodes": "-1x t4:4"}, "whatif: no node would be left"),
+    ({"policy": "wisest"}, "policy: 'wisest' is unknown; accepted: coadapt, "),
+    ({"policy": "fifo", "policy_options": {"speed": 3}}, "policy fifo: option 'speed' is unknown; accepted: "),
+    ({"without": ["t4-999"]}, "without: 't4-999' is no node of this cluster; its nodes are "),
+    ({"like": ["z-99"]}, "no job z-99"),
+    ({"team": {"vision": {"cap.a100": 32}}}, "team: this cluster has no teams"),
+    ({"submit": [{"spec": {"name": "x y", "script": "t.py"}}]}, "submit.0.spec.name: "),
+    ({"submit": [{"spec": SPEC | {"resources": {"gpus": 0}}}]}, "submit.0.spec.resources.gpus: "),
+    ({"depth": 3}, "depth: unknown field"),
+]
+
+
+@pytest.mark.parametrize(("body", "detail"), BAD, ids=[detail[:40] for _, detail in BAD])
+def test_what_cannot_be_is_told_in_one_sentence(api: Api, body: dict[str, Any], detail: str) -> None:
+    api.world.play(STORY)
+    planned(api)
+    answer = api.ask("POST", "/v1/whatif", "ann", json=body)
+    assert answer.status_code in (404, 422), answer.text
+    told = answer.json()["detail"]
+    assert told.startswith(detail)
+    assert "\n" not in told
+
+
+def test_before_the_first_round_nobody_can_say(api: Api) -> None:
+    answer = api.ask("POST", "/v1/whatif", "ann", json={"policy": "fifo"})
+    assert answer.status_code == 422
+    assert answer.json()["detail"] == "whatif: no round was planned yet; ask again after the first one"
+
+
+def test_more_nodes_let_the_waiting_job_start_and_a_user_reads_only_of_own_jobs(api: Api) -> None:
+    api.world.play(STORY)
+    planned(api)
+    answer = api.ask("POST", "/v1/whatif", "ops", json={"nodes": "+1x t4:4"})
+    assert answer.status_code == 200, answer.text
+    view = answer.json()
+    rows = {row["id"]: row for row in view["jobs"]}
+    waits = rows[api.world.ids["b"]]
+    assert waits["after"]["start_s"] is not None
+    assert waits["before"]["end_s"] is None
+    assert view["worlds"] >= 1
+    assert view["before"]["units"] is None  # rounds of fifo have no prices
+    assert view["text"].endswith(".")
+    own = api.ask("POST", "/v1/whatif", "ann", json={"nodes": "+1x t4:4"}).json()
+    assert own["jobs"] == []
+    assert "2 jobs of others are counted and not shown" in own["notes"]
+
+
+def test_a_job_like_another_starts_where_there_is_room(api: Api) -> None:
+    api.world.play(STORY)
+    planned(api)
+    view = api.ask("POST", "/v1/whatif", "ops", json={"like": [api.world.ids["a"]]}).json()
+    (new,) = [row for row in view["jobs"] if row["new"]]
+    assert new["before"] is None
+    assert new["name"] == "a"
+    assert any("nothing is known of how long a takes" in note for note in view["notes"])
+
+
+def test_a_state_that_changes_meanwhile_is_told(api: Api) -> None:
+    api.world.play(STORY)
+    planned(api)
+    forecaster = api.service.parts.forecaster
+    state = forecaster.state()
+    assert state is not None
+    api.world.all = cluster("2x t4:4")
+    api.world.nodes.snapshot = nodes_of(api.world.all)
+    desk = api.service.desks.methods["whatif"].__self__  # type: ignore[attr-defined]
+    api.world.play("go")
+    planned(api)
+    assert desk._changed_since(state) == ["the cluster's nodes have changed meanwhile; ask again"]
+
+
+def test_the_page_asks_with_the_nodes_that_are_here(api: Api) -> None:
+    api.world.play(STORY)
+    page = api.ask("GET", "/what-if", "ops")
+    assert page.status_code == 200
+    assert "machine-t4-000" in page.text or "t4-000" in page.text
+    assert "whatif.js" in page.text
