@@ -18,6 +18,8 @@ MOMENTS = frozenset(
         "deadline_s",
         "start_s",
         "end_s",
+        "at_s",
+        "round_s",
     }
 )
 LEAST_S = 1.0  # by which clocks may differ without anybody seeing it
