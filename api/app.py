@@ -19,6 +19,7 @@ from ..core.refused_values import refused
 from . import (
     audit_routes,
     care_routes,
+    cluster_page_routes,
     cluster_routes,
     event_routes,
     health_routes,
@@ -48,6 +49,7 @@ log = logging.getLogger(__name__)
 _ROUTERS = (
     audit_routes,
     care_routes,
+    cluster_page_routes,
     cluster_routes,
     event_routes,
     health_routes,

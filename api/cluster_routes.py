@@ -9,8 +9,8 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 
 from ..core.identity import Role
-from ..core.schemas import ClusterView, MachineRow, RoundsPage
-from .context import answer, ask, change, may_read, reader_of, who
+from ..core.schemas import ClusterView, MachineRow, PricesView, RoundsPage
+from .context import answer, ask, ask_shared, change, may_read, reader_of, who
 from .cursors import cursor_of, number_of_place
 
 router = APIRouter(prefix="/v1")
@@ -35,13 +35,18 @@ async def cluster(request: Request) -> Response:
 
 async def view_for(request: Request) -> Any:
     """Return `core.schemas.ClusterView` as who asks may see it."""
-    view = await ask(request, "cluster", reader_of(request))
-    if who(request).role is Role.USER:
-        for node in view["nodes"]:
-            node["jobs"] = await _own(request, node["jobs"])
-            for device in node["devices"]:
-                device["tenants"] = await _own(request, device["tenants"])
-    return view
+    view = await ask_shared(request, "cluster", reader_of(request))
+    if who(request).role is not Role.USER:
+        return view
+    return {**view, "nodes": [await _without_others(request, node) for node in view["nodes"]]}
+
+
+async def _without_others(request: Request, node: dict[str, Any]) -> dict[str, Any]:
+    devices = [
+        {**device, "tenants": await _own(request, device["tenants"]) if device["tenants"] else {}}
+        for device in node["devices"]
+    ]
+    return {**node, "jobs": await _own(request, node["jobs"]), "devices": devices}
 
 
 async def _own(request: Request, by_job: dict[str, float]) -> dict[str, float]:
@@ -73,12 +78,27 @@ async def rounds(
 
 async def rounds_for(request: Request, before: int | None, limit: int, since_s: float | None) -> Any:
     """Return the `rows` of rounds and the `next` place, as who asks may see them."""
-    found = await ask(request, "rounds", before, limit, since_s, reader_of(request))
-    if who(request).role is Role.USER:
-        for row in found["rows"]:
-            for kind in ("placed", "moved", "stopped", "measured"):
-                row[kind] = [one for one in row[kind] if await may_read(request, one["job"])]
-    return found
+    found = await ask_shared(request, "rounds", before, limit, since_s, reader_of(request))
+    if who(request).role is not Role.USER:
+        return found
+    return {**found, "rows": [await _without_others_changes(request, row) for row in found["rows"]]}
+
+
+async def _without_others_changes(request: Request, row: dict[str, Any]) -> dict[str, Any]:
+    kinds = ("placed", "moved", "stopped", "measured")
+    return {**row} | {kind: [one for one in row[kind] if await may_read(request, one["job"])] for kind in kinds}
+
+
+@router.get("/prices", responses={200: {"model": PricesView}})
+async def prices(
+    request: Request, since_s: Annotated[float | None, Query(ge=0, le=1e12, allow_inf_nan=False)] = None
+) -> Response:
+    """Return the price of each GPU type in the rounds of the last day.
+
+    Args:
+        since_s: seconds since 1970, instead of a day ago.
+    """
+    return answer(await ask(request, "prices", since_s))
 
 
 @router.get("/machines", responses={200: {"model": list[MachineRow]}})

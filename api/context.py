@@ -22,6 +22,7 @@ from .metrics import ApiMetrics
 from .problems import TITLES, Problem
 from .scheduler import Scheduler
 from .sessions import check_sender, session_token
+from .shared import Shared
 
 KNOWN_S = 5.0  # for so long a token that was good is not asked for again
 MOST_KNOWN = 10_000
@@ -35,7 +36,9 @@ class Context:
 
     def __init__(self, scheduler: Scheduler, settings: ApiSettings) -> None:
         self._settings = settings
-        self.scheduler, self.feed = scheduler, Feed(scheduler)
+        self.scheduler = scheduler
+        self.shared = Shared(scheduler.call, lambda: self.feed.streams > 0)
+        self.feed = Feed(scheduler, self.shared.forget)
         self.arrivals = Arrivals()
         self.metrics = ApiMetrics(scheduler, lambda: self.feed.streams)
         self._known: OrderedDict[str, tuple[float, Identity]] = OrderedDict()
@@ -164,10 +167,18 @@ async def ask(request: Request, method: str, *args: Any) -> Any:
     return await context(request).scheduler.call(method, *args)
 
 
+async def ask_shared(request: Request, method: str, *args: Any, keep_s: float | None = None) -> Any:
+    """Return what the scheduler answers, or has answered a moment ago. `args` say what may be told to whom."""
+    return await context(request).shared.ask(method, *args, keep_s=keep_s)
+
+
 async def change(request: Request, method: str, *args: Any) -> Any:
     """Return what the scheduler answers to a change, which it writes to the audit log."""
     request.state.audited = True
-    return await context(request).scheduler.call("audited", about(request), method, args)
+    try:
+        return await context(request).scheduler.call("audited", about(request), method, args)
+    finally:
+        context(request).shared.forget()
 
 
 def nothing_changes(request: Request) -> None:

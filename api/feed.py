@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import OrderedDict, deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from typing import Any
 
@@ -55,10 +55,10 @@ class Reader:
 
 
 class Feed:
-    """Reads new events once for all readers. It reads nothing while there are none."""
+    """Reads new events once for all readers, and nothing while there are none. `told`: called before new ones."""
 
-    def __init__(self, scheduler: Scheduler) -> None:
-        self._scheduler = scheduler
+    def __init__(self, scheduler: Scheduler, told: Callable[[], None] = lambda: None) -> None:
+        self._scheduler, self._told = scheduler, told
         self._readers: set[Reader] = set()
         self._task: asyncio.Task[None] | None = None
         self._lines: OrderedDict[tuple[int, bool], str] = OrderedDict()
@@ -127,6 +127,8 @@ class Feed:
                 found: list[Event] = await self._scheduler.call("events_after", last, PAGE)
             except Exception:  # as above
                 found = []
+            if found:
+                self._told()
             for event in found:
                 last = event["number"]
                 for reader in self._readers:

@@ -9,7 +9,7 @@ from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ..core.job import JobSpec, Phase
-from ..core.schemas import JobDetails, JobRow, TimelineRow
+from ..core.schemas import JobDetails, JobRow, OptionsView, ResizeRow, TimelineRow
 from . import bodies
 from .bodies import WITHOUT_NUL
 from .context import answer, ask, change, nothing_changes, reader_of, who
@@ -168,6 +168,27 @@ async def fork(request: Request, job_id: str, key: Key) -> Response:
 async def explain(request: Request, job_id: str) -> Response:
     """Return why a job has what it has."""
     return answer(await ask(request, "explain", job_id, reader_of(request)))
+
+
+@router.get("/jobs/{job_id}/options", responses={200: {"model": OptionsView}})
+async def options(
+    request: Request,
+    job_id: str,
+    round: Annotated[int | None, Query(ge=1, lt=2**53)] = None,
+    at_s: Annotated[float | None, Query(ge=0, le=1e12, allow_inf_nan=False)] = None,
+) -> Response:
+    """Return which GPUs a job could have had in a round, with worth and price of each.
+
+    Args:
+        round: its number; at_s: the newest one by then, in seconds since 1970. Neither: the newest one.
+    """
+    return answer(await ask(request, "options", job_id, round, at_s))
+
+
+@router.get("/jobs/{job_id}/resizes", responses={200: {"model": list[ResizeRow]}})
+async def resizes(request: Request, job_id: str) -> Response:
+    """Return when rounds gave a job other GPUs, and why."""
+    return answer(await ask(request, "resizes", job_id, reader_of(request)))
 
 
 @router.get("/jobs/{job_id}/timeline", responses={200: {"model": list[TimelineRow]}})

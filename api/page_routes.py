@@ -1,9 +1,8 @@
-"""The pages, made of the answers that programs get, too."""
+"""The pages of the cluster and its jobs, made of the answers that programs get, too."""
 
 from __future__ import annotations
 
 import logging
-import time
 from typing import Annotated, Any
 from urllib.parse import urlencode
 
@@ -13,17 +12,19 @@ from fastapi.responses import Response
 from ..core.errors import StateError
 from ..core.identity import Role
 from ..core.job import Phase
-from ..core.wording import in_words, span
+from ..core.wording import in_words
 from ..dashboard import job_page
 from ..dashboard.cluster_page import cluster_page
-from ..dashboard.colours import colours_of
 from ..dashboard.rendering import assets
-from ..dashboard.words import count, short
+from ..dashboard.resizes import resizes
+from ..dashboard.sparks import curve
+from ..dashboard.why_grid import Grid, why_grid
+from ..dashboard.words import short
 from .access import changes
-from .cluster_routes import rounds_for, view_for
-from .context import ask, reader_of, who
+from .cluster_routes import view_for
+from .context import ask_shared, reader_of, who
 from .cursors import cursor_of, number_of_place
-from .pages import shown
+from .pages import colours, shown
 from .problems import Problem
 
 log = logging.getLogger(__name__)
@@ -31,7 +32,8 @@ log = logging.getLogger(__name__)
 router = APIRouter(include_in_schema=False)
 ACTIVE = [phase.value for phase in Phase if not phase.is_terminal]
 ENDED = [phase.value for phase in Phase if phase.is_terminal]
-ROWS, QUEUE_ROWS, NAMED = 50, 10, 500
+ROWS, NAMED = 50, 500
+PRICES_S = 20.0  # so old the curve of a day may be
 FOR_GOOD = "public, max-age=31536000, immutable"
 
 
@@ -48,12 +50,11 @@ async def static(path: str) -> Response:
 async def cluster(request: Request) -> Response:
     """Show what the cluster does."""
     view = await view_for(request)
-    health = await ask(request, "health", reader_of(request) is not None)
-    statuses = (await ask(request, "figures"))["jobs"]
-    rows, _ = await ask(request, "page", None, NAMED, ACTIVE, None, None, [], reader_of(request))
-    names = {row["id"]: row["name"] for row in rows}
-    waiting = [row for row in reversed(rows) if row["status"] in ("waiting", "evicted")][:QUEUE_ROWS]
-    return shown(request, "cluster", page=cluster_page(view, health, statuses, waiting, names))
+    health = await ask_shared(request, "health", reader_of(request) is not None)
+    statuses = (await ask_shared(request, "figures"))["jobs"]
+    rows, _ = await ask_shared(request, "page", None, NAMED, ACTIVE, None, None, [], reader_of(request))
+    prices = await ask_shared(request, "prices", None, keep_s=PRICES_S)
+    return shown(request, "cluster", page=cluster_page(view, health, statuses, rows, prices))
 
 
 @router.get("/jobs")
@@ -68,9 +69,10 @@ async def jobs(
     phases = {"active": ACTIVE, "ended": ENDED}.get(which, [])
     query = [which, name, owner]
     place = number_of_place(cursor, query)
-    rows, before = await ask(
+    rows, before = await ask_shared(
         request, "page", place, ROWS, phases, owner or None, name or None, [], reader_of(request)
     )
+    goodputs = await ask_shared(request, "goodputs", [row["id"] for row in rows])
     told = {"which": which, "name": name, "owner": owner}
     older = None if before is None else f"/jobs?{urlencode({**told, 'cursor': cursor_of(before, query)})}"
     word = {"active": "active ", "ended": "ended "}.get(which, "")
@@ -84,33 +86,50 @@ async def jobs(
         rows=rows,
         next=older,
         filters=told,
-        colours=colours_of(await _types(request)),
+        curves={job_id: (curve(values), short(values[-1])) for job_id, values in goodputs.items()},
+        colours=await colours(request),
         filtered=filtered,
     )
 
 
 @router.get("/jobs/{job_id}")
-async def job(request: Request, job_id: str) -> Response:
-    """Show a job."""
-    details = await ask(request, "describe", job_id)
+async def job(
+    request: Request,
+    job_id: str,
+    round: Annotated[int | None, Query(ge=1, lt=2**53)] = None,
+    at: Annotated[float | None, Query(ge=0, le=1e12, allow_inf_nan=False)] = None,
+) -> Response:
+    """Show a job, and why it has what it has; or why it had what it had, in a `round` or `at` a moment."""
+    details = await ask_shared(request, "describe", job_id)
     may_change = who(request).role is not Role.VIEWER and changes(who(request), details.get("owner", ""))
+    past = round is not None or at is not None
+    changes_of_gpus = resizes(await ask_shared(request, "resizes", job_id, reader_of(request)))
     return shown(
         request,
         "job",
         job=details,
-        answer=job_page.answer(details),
-        why=await _why(request, job_id),
+        answer=job_page.answer(details, changes_of_gpus),
+        why=() if past else await _why(request, job_id),
+        grid=await _grid(request, job_id, round, at),
+        past=past,
+        resizes=changes_of_gpus,
         actions=job_page.actions(details, may_change=may_change),
+        may_fork=may_change and bool(details["steps"]),
         events=job_page.newest_first(details["events"]),
         numbers=_numbers(details),
-        colours=colours_of(await _types(request)),
+        colours=await colours(request),
     )
+
+
+async def _grid(request: Request, job_id: str, round: int | None, at: float | None) -> Grid:
+    """Return the options of a round. The newest one is that which `explain` tells of."""
+    return why_grid(await ask_shared(request, "options", job_id, round, at))
 
 
 async def _why(request: Request, job_id: str) -> tuple[str, ...]:
     """Return why a job has what it has. A fault of the policy does not keep the rest from being shown."""
     try:
-        return job_page.why(await ask(request, "explain", job_id))
+        return job_page.why(await ask_shared(request, "explain", job_id, reader_of(request)))
     except (StateError, KeyError):
         raise
     except Exception as error:
@@ -138,42 +157,4 @@ def _numbers(details: dict[str, Any]) -> list[tuple[str, str]]:
 @router.get("/timeline")
 async def timeline(request: Request) -> Response:
     """Show all jobs over time."""
-    return shown(request, "timeline", colours=colours_of(await _types(request)))
-
-
-@router.get("/rounds")
-async def rounds(request: Request, cursor: Annotated[str | None, Query(max_length=500)] = None) -> Response:
-    """Show what the last rounds decided."""
-    found = await rounds_for(request, number_of_place(cursor, None), ROWS, None)
-    older = None if found["next"] is None else f"/rounds?{urlencode({'cursor': cursor_of(found['next'], None)})}"
-    rows = found["rows"]
-    answer = "No round was yet."
-    if rows:
-        ago = span(max(time.time() - rows[0]["time_s"], 0.0))
-        moved = sum(sum(row["counts"].get(kind, 0) for kind in ("placed", "moved", "stopped")) for row in rows)
-        changed = count(moved, "placement")
-        answer = f"The last round was {ago} ago; the last {len(rows)} changed {changed}."
-    return shown(request, "rounds", rows=rows, next=older, answer=answer)
-
-
-@router.get("/nodes")
-async def nodes(request: Request) -> Response:
-    """Show nodes, and to operators what may be done with them."""
-    found = sorted((await view_for(request))["nodes"], key=lambda node: (node["gpu_type"], node["machine"]))
-    closed = sum(bool(node["closed"]) for node in found)
-    gpus = sum(node["gpus"] for node in found)
-    answer = f"{count(len(found), 'node')} with {count(gpus, 'GPU')}" + (f"; {closed} closed." if closed else ".")
-    return shown(
-        request,
-        "nodes",
-        nodes=found,
-        answer=answer if found else "No node is here yet.",
-        operator=who(request).role is Role.OPERATOR,
-        colours=colours_of(await _types(request)),
-    )
-
-
-async def _types(request: Request) -> list[str]:
-    """Return the cluster's GPU types, by which each has the same colour on every page."""
-    view = await ask(request, "cluster", reader_of(request))
-    return [row["gpu_type"] for row in (*view["nodes"], *view["asleep"])]
+    return shown(request, "timeline", colours=await colours(request))

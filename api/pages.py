@@ -7,10 +7,14 @@ from typing import Any
 from fastapi import Request
 from fastapi.responses import Response
 
+from ..core.identity import Reader, Role
+from ..dashboard.colours import colours_of
 from ..dashboard.rendering import page
-from .context import who
+from .context import ask_shared, who
 from .sessions import page_word, session_token
 
+TYPES_S = 10.0  # so long the cluster's GPU types are taken to stay the same
+NOBODY = Reader("")  # who may read no job; what is asked for nobody is shared by all
 HEADERS = {
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
@@ -30,6 +34,7 @@ def html(text: str, status: int = 200) -> Response:
 def shown(request: Request, template: str, **more: Any) -> Response:
     """Return a page for who asks, which changes by itself. `more`: what its template shows."""
     token, asker = session_token(request), who(request)
+    more = {"pages": pages_for(asker.role), **more}
     query = f"?{request.url.query}" if request.url.query else ""
     return html(
         page(
@@ -48,3 +53,23 @@ def shown(request: Request, template: str, **more: Any) -> Response:
 def problem_page(status: int, title: str, detail: str) -> Response:
     """Return a page that says what is wrong."""
     return html(page("problem", title=title, detail=f"{detail}.", back="/"), status)
+
+
+def pages_for(role: Role) -> list[tuple[str, str]]:
+    """Return the pages that somebody may open, with their names."""
+    found = [
+        ("/", "Cluster"),
+        ("/jobs", "Jobs"),
+        ("/timeline", "Timeline"),
+        ("/rounds", "Rounds"),
+        ("/nodes", "Nodes"),
+        ("/what-if", "What-if"),
+    ]
+    found += [("/audit", "Audit")] if role is Role.OPERATOR else []
+    return found + ([] if role is Role.VIEWER else [("/tokens", "Tokens")])
+
+
+async def colours(request: Request) -> dict[str, int]:
+    """Return the colour of each GPU type of the cluster, the same on every page."""
+    view = await ask_shared(request, "cluster", NOBODY, keep_s=TYPES_S)
+    return colours_of(row["gpu_type"] for row in (*view["nodes"], *view["asleep"]))

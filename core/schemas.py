@@ -444,10 +444,15 @@ class MetricPoint(TypedDict):
 
 
 class MetricsView(TypedDict):
-    """The history of a job's metrics: at most 1,000 points of each, oldest first."""
+    """The history of a job's metrics: at most 1,000 points of each, oldest first.
+
+    `training`: `goodput` (progress at the initial batch size, samples/s), `batch_size`, `lr`, `noise_scale` (of
+    the gradient, in samples) and `step_s` (seconds of an optimizer step), as far as they are known.
+    """
 
     id: str
     metrics: dict[str, list[MetricPoint]]
+    training: NotRequired[dict[str, list[MetricPoint]]]  # an earlier version tells none
 
 
 class PrunedRow(TypedDict):
@@ -501,6 +506,46 @@ class RoundChange(TypedDict):
     after: str
 
 
+class OptionRow(TypedDict):
+    """GPUs that a job could have had in a round: the best nodes for one type and count."""
+
+    gpu_type: str
+    gpus: int
+    nodes: int
+    gain: float  # what they add to the objective over leaving the job out
+    cost: float  # what they were worth to other jobs
+    chosen: bool
+
+
+class OptionsView(TypedDict):
+    """What a job could have had in a round. Options that hardly change are kept once for several rounds."""
+
+    round: int | None  # None: there was none yet
+    time_s: float | None
+    of_round: int | None  # of which these options were kept; None: of no round near it
+    prices: dict[str, float]  # of one GPU of each type, in the round itself
+    options: list[OptionRow]
+
+
+class ResizeRow(TypedDict):
+    """A round gave a job other GPUs, or none."""
+
+    time_s: float
+    before: str | None  # as "4xa100"; "": nothing; None: not known
+    text: str
+    gpus: int  # that it is to have
+    because: list[str]  # clauses; empty: not known
+    round_s: float | None  # when the round was
+
+
+class PricesView(TypedDict):
+    """The price of a GPU of each type over time."""
+
+    since_s: float
+    until_s: float
+    prices: dict[str, list[tuple[float, float]]]  # moment and price, oldest first
+
+
 class RoundRow(TypedDict):
     """What one round decided. Of each kind at most 100 jobs are named."""
 
@@ -519,6 +564,9 @@ class RoundRow(TypedDict):
     objective: float | None
     bound: float | None
     gap: float | None
+    prices: NotRequired[dict[str, float]]  # of one GPU of each type
+    moves_cost_gpu_s: NotRequired[float]  # for which moved jobs pause
+    gained: NotRequired[float | None]  # by the changes, in units of the objective, restarts included
     errors: list[str]
     notes: NotRequired[list[str]]
 

@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import quote
 
-from ..core.schemas import ClusterView, HealthView, JobRow, NodeRow
+from ..core.schemas import ClusterView, HealthView, JobRow, NodeRow, PricesView
 from .colours import colours_of
 from .predicted import next_start
+from .sparks import steps
 from .words import count
 
 TRAINS = ("running", "starting", "restarting", "leaving")
 WAITS = ("waiting", "evicted")
 OTHERS = "others"  # the name of jobs that one may not see
+QUEUE_ROWS, MOST_ALERTS = 10, 3
 
 
 @dataclass(frozen=True)
@@ -51,12 +54,25 @@ class Card:
 
 @dataclass(frozen=True)
 class TypeLine:
-    """A GPU type in the legend. `price`: of one of its GPUs in the last round; None: it has none."""
+    """A GPU type in the legend. `price`: of one of its GPUs in the last round; None: it has none.
+
+    day: points of the curve of its price over a day; "": there is none. most: the highest price of that day.
+    """
 
     gpu_type: str
     held: int
     gpus: int
     price: float | None
+    day: str
+    most: float | None
+
+
+@dataclass(frozen=True)
+class Alert:
+    """What needs a person. `link`: where to look at it; "": nowhere else."""
+
+    text: str
+    link: str = ""
 
 
 @dataclass(frozen=True)
@@ -64,7 +80,7 @@ class ClusterPage:
     """All that the page shows."""
 
     answer: str
-    alerts: tuple[str, ...]  # what needs a person
+    alerts: tuple[Alert, ...]
     notes: tuple[str, ...]
     bought: tuple[str, ...]  # on nodes that are bought: their cost first; empty: none are
     types: tuple[TypeLine, ...]
@@ -80,24 +96,26 @@ def cluster_page(
     view: ClusterView,
     health: HealthView,
     statuses: Mapping[str, int],
-    waiting: Sequence[JobRow],
-    names: Mapping[str, str],
+    jobs: Sequence[JobRow],
+    prices: PricesView,
 ) -> ClusterPage:
     """Return the page.
 
     Args:
         statuses: how many jobs of the whole cluster are in each, of those that have not ended.
-        waiting: those that one may see, the oldest first.
-        names: of jobs by id.
+        jobs: those that one may see, the newest first.
+        prices: of GPU types, over a day.
     """
     nodes = sorted(view["nodes"], key=lambda node: (node["gpu_type"], node["machine"]))
-    alerts = tuple(_alerts(health))
+    names = {job["id"]: job["name"] for job in jobs}
+    waiting = [job for job in reversed(jobs) if job["status"] in WAITS][:QUEUE_ROWS]
+    alerts = (*_alerts(health), *_alerts_of_jobs(jobs), *_alerts_of_machines(view))
     return ClusterPage(
         answer=_answer(nodes, statuses, next_start(waiting)),
         alerts=alerts,
         notes=tuple(note for note in view["notes"] if note not in health["notes"]),
         bought=tuple(scaling["lines"]) if (scaling := view.get("scaling")) is not None else (),
-        types=_types(nodes, view["prices"]),
+        types=_types(nodes, view["prices"], prices),
         cards=tuple(_card(node, names) for node in nodes),
         asleep=tuple(f"{row['machine']}: {row['state']}" for row in view["asleep"]),
         colours=colours_of([node["gpu_type"] for node in nodes] + [row["gpu_type"] for row in view["asleep"]]),
@@ -127,21 +145,38 @@ def _answer(nodes: Sequence[NodeRow], statuses: Mapping[str, int], starts: str) 
     return "; ".join(parts) + "."
 
 
-def _alerts(health: HealthView) -> Iterable[str]:
+def _alerts(health: HealthView) -> Iterable[Alert]:
     if health["degraded"] is not None:
-        yield f"Nothing can be stored: {health['degraded']}. Jobs train on; changes are refused."
+        yield Alert(f"Nothing can be stored: {health['degraded']}. Jobs train on; changes are refused.")
     if health["trouble"]:
-        yield f"The last tick failed and is tried again: {health['trouble']}"
-    yield from (note for note in health["notes"] if not health["degraded"] and not health["trouble"])
+        yield Alert(f"The last tick failed and is tried again: {health['trouble']}")
+    yield from (Alert(note) for note in health["notes"] if not health["degraded"] and not health["trouble"])
 
 
-def _types(nodes: Sequence[NodeRow], prices: Mapping[str, Any]) -> tuple[TypeLine, ...]:
+def _alerts_of_jobs(jobs: Sequence[JobRow]) -> Iterable[Alert]:
+    aside = [job for job in jobs if job["status"] == "quarantined"]
+    for job in aside[:MOST_ALERTS]:
+        yield Alert(f"{job['name']} takes part in no round: {job['reason']}.", f"/jobs/{quote(job['id'])}")
+    if len(aside) > MOST_ALERTS:
+        yield Alert(f"{len(aside) - MOST_ALERTS} more jobs take part in no round.", "/jobs")
+
+
+def _alerts_of_machines(view: ClusterView) -> Iterable[Alert]:
+    for machine in view["asleep"]:
+        if machine["state"] == "failed":
+            yield Alert(f"{machine['machine']} did not wake: {machine['reason']}", "/nodes")
+
+
+def _types(nodes: Sequence[NodeRow], prices: Mapping[str, Any], day: PricesView) -> tuple[TypeLine, ...]:
     known = {name: float(price) for name, price in prices.items() if isinstance(price, int | float)}
     lines = []
     for gpu_type in sorted({node["gpu_type"] for node in nodes}):
         of_type = [node for node in nodes if node["gpu_type"] == gpu_type]
         gpus, free = sum(n["gpus"] for n in of_type), sum(n["free_gpus"] for n in of_type)
-        lines.append(TypeLine(gpu_type, gpus - free, gpus, known.get(gpu_type)))
+        found = day["prices"].get(gpu_type, [])
+        points = steps(found, found[0][0], day["until_s"]) if len(found) > 1 else ""
+        most = max((price for _, price in found), default=None)
+        lines.append(TypeLine(gpu_type, gpus - free, gpus, known.get(gpu_type), points, most))
     return tuple(lines)
 
 

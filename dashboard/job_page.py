@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..core.schemas import ExplainView, JobDetails, JobEvent, JobRow
+from .resizes import Resize
 from .words import per_cent
 
 ENDED = ("succeeded", "failed", "cancelled")
@@ -30,14 +31,17 @@ def held(job: JobRow) -> str:
     return f"{job['gpus']} {job['gpu_type'] or 'GPUs'}" if job["gpus"] else ""
 
 
-def answer(job: JobDetails) -> str:
-    """Return the sentence that the page opens with."""
+def answer(job: JobDetails, resizes: Sequence[Resize] = ()) -> str:
+    """Return the sentence that the page opens with, and why it has what it has."""
     if job["status"] in ENDED:
         why = f": {job['reason']}" if job["reason"] and job["status"] != "succeeded" else ""
         return f"It has {job['status']}{why}." if job["status"] != "cancelled" else f"It was {job['reason']}."
     done = f"{per_cent(job['fraction'])} done"
     if job["gpus"]:
-        return f"It is {job['status']} on {held(job)}, {done}."
+        because = resizes[-1].because if resizes else ""
+        return f"It is {job['status']} on {held(job)}, {done}." + (
+            f" It has these as {because}." if because else ""
+        )
     return f"It is {job['status']}{': ' + job['reason'] if job['reason'] else ''}."
 
 

@@ -46,7 +46,15 @@ def code(text: str) -> Markup:
 
 
 # What `base.html` shows to somebody who is not signed in.
-NOBODY: Mapping[str, Any] = {"me": None, "signed_in": False, "csrf": "", "here": "", "url": "", "live": False}
+NOBODY: Mapping[str, Any] = {
+    "me": None,
+    "signed_in": False,
+    "csrf": "",
+    "here": "",
+    "url": "",
+    "live": False,
+    "pages": (),
+}
 
 
 def page(template: str, **shown: Any) -> str:

@@ -37,6 +37,7 @@ from .jobs.limits import EVERYTHING, admission
 from .jobs.record import JobRecord, Stopped
 from .nodes.node_source import NodeSource
 from .nodes.node_view import NodesSnapshot
+from .observers.causes import Causes, facts
 from .observers.foresight import Foresight
 from .observers.hooks import CycleHook, HookError, Hooks, IntervalHook, PlanLogHook, RoundDone
 from .observers.known_profiles import KnownProfiles
@@ -139,6 +140,8 @@ class SchedulingCycle:
         self.rounds = 0
         self._planned_s: float | None = None  # when the last round was
         self.last_round: RoundDone | None = None
+        self._done: RoundDone | None = None  # as `last_round`, whichever policy planned it
+        self._causes: Causes | None = None  # what differs between the last two rounds
         self.lock = threading.RLock()
         self._guard = Guard(store, self._records, clock, self.lock)
         self.orders = JobOrders(
@@ -298,7 +301,14 @@ class SchedulingCycle:
             self.rounds, snapshot.round, plan, dict(self._wanted.slots), seconds, self._admission.held_out
         )
         self.last_round = done if self._planner is self._policy else None  # another one could not explain it
+        self._causes = None if self._done is None else Causes(self._done, done, self._became)
+        self._done = done
         self._hooks.planned(done)
+
+    def _became(self, job_id: str) -> str:
+        """Return what became of a job that takes part in rounds no longer."""
+        job = self._store.find(job_id)
+        return "ended" if job is None or not job.active else "was paused" if job.paused else "left"
 
     def _diff(self, nodes: NodesSnapshot, now: float) -> list[CycleAction]:
         jobs, holding = self._store.unretired, self._store.holding
@@ -321,7 +331,8 @@ class SchedulingCycle:
     def _assign(self, job: JobRecord, slots: tuple[Slot, ...], why: Stopped, nodes: NodesSnapshot) -> None:
         """Have a job use other slots; `why` it leaves its GPUs, where it gets none."""
         now = self._clock.steady_s()
-        job = self._records.apply(claim(_on_machines(job, slots, nodes), slots, now, why), now)
+        causes = facts(self._causes, job.id, job.target)
+        job = self._records.apply(claim(_on_machines(job, slots, nodes), slots, now, why, causes), now)
         self._send(job, lambda: self._executors.assign(job, slots, job.sequence))
 
     def _send(self, job: JobRecord, command: Callable[[], None]) -> None:

@@ -4,6 +4,7 @@
   const csrf = document.querySelector('meta[name="csrf"]')?.content ?? "";
   const told = document.getElementById("told");
   const cut = document.getElementById("cut");
+  const stale = document.getElementById("stale");
 
   if (window.Idiomorph) {
     Idiomorph.defaults.ignoreActiveValue = true;
@@ -82,7 +83,7 @@
     try {
       const headers = { "X-Coadapt-Page": csrf, "Idempotency-Key": key() };
       if (button.dataset.body) headers["Content-Type"] = "application/json";
-      const answer = await fetch(button.dataset.post, { method: "POST", headers, body: button.dataset.body });
+      const answer = await fetch(button.dataset.post, { method: button.dataset.method ?? "POST", headers, body: button.dataset.body });
       if (answer.status === 401) return expired();
       if (!answer.ok) return say(sentence((await answer.json()).detail));
       if (button.dataset.then) location.assign(button.dataset.then);
@@ -94,9 +95,48 @@
     }
   }
 
+  // A form sends its fields as JSON, without those that are empty. What is refused is told where it was typed.
+  async function send(form) {
+    const refused = form.querySelector("[data-refused]"), button = form.querySelector("button:not([type])");
+    const tell = (text) => { refused.textContent = text; refused.hidden = !text; };
+    const fields = [...form.elements].filter((one) => one.name && one.value !== "");
+    const body = JSON.stringify(Object.fromEntries(fields.map((one) => [one.name, "number" in one.dataset ? Number(one.value) : one.value])));
+    button.disabled = true;
+    tell("");
+    try {
+      const headers = { "X-Coadapt-Page": csrf, "Idempotency-Key": key(), "Content-Type": "application/json" };
+      const answer = await fetch(form.dataset.send, { method: "POST", headers, body });
+      if (answer.status === 401) { form.closest("dialog")?.close(); return expired(); }
+      const found = await answer.json();
+      if (!answer.ok) return tell(sentence(found.detail));
+      if (form.dataset.then) location.assign(form.dataset.then + encodeURIComponent(found.id));
+      if (form.dataset.shown) shown(found[form.dataset.shown]);
+      form.reset();
+      htmx.trigger(document.body, "changed");
+    } catch {
+      tell("The scheduler does not answer. Nothing may have changed; try again.");
+    } finally {
+      button.disabled = false;
+    }
+  }
+
+  function shown(token) {
+    const place = document.getElementById("made"), code = document.createElement("code");
+    code.textContent = token;
+    place.replaceChildren("This is the token. It is shown this once: ", code);
+    place.hidden = false;
+  }
+
   document.addEventListener("click", (event) => {
-    const button = event.target.closest?.("[data-post]");
-    if (button) post(button);
+    const button = event.target.closest?.("[data-post], [data-open], [data-close]");
+    if (button?.dataset.post) post(button);
+    if (button?.dataset.open) document.getElementById(button.dataset.open).showModal();
+    if (button && "close" in button.dataset) button.closest("dialog").close();
+  });
+  document.addEventListener("submit", (event) => {
+    if (!event.target.dataset.send) return;
+    event.preventDefault();
+    send(event.target);
   });
 
   // --- changes, as they happen ---------------------------------------------------------------------------
@@ -161,12 +201,22 @@
 
   // --- pages that come anew ------------------------------------------------------------------------------
 
+  // What is on the page stays there. It is told that it is old, and asked for again.
+  function outdated(text) {
+    stale.textContent = text;
+    stale.hidden = !text;
+  }
+
   document.addEventListener("htmx:responseError", (event) => {
-    if (event.detail.xhr.status === 401) expired();
+    const { status } = event.detail.xhr;
+    if (status === 401) expired();
+    else if (status === 404) outdated("This is there no longer: it was removed while you looked at it.");
+    else outdated("This page could not be brought up to date. It tries again.");
   });
   document.addEventListener("htmx:sendError", () => hear("cut"));
   document.addEventListener("htmx:afterSwap", () => {
     hear("");
+    outdated("");
     localTimes(document);
   });
   localTimes(document);

@@ -490,11 +490,18 @@ def _event(job: JobRecord, kind: EventKind, now: float, text: str, **data: Any) 
     return Event(kind, now, job.id, payload)
 
 
-def claim(job: JobRecord, slots: tuple[Slot, ...], now: float, why: Stopped = Stopped.EVICTED) -> Reaction:
+def claim(
+    job: JobRecord,
+    slots: tuple[Slot, ...],
+    now: float,
+    why: Stopped = Stopped.EVICTED,
+    causes: Mapping[str, Any] | None = None,
+) -> Reaction:
     """Return the record to write before `assign(slots)` is sent: with a new sequence number and the slots held.
 
     Args:
         why: why the job has to leave its GPUs, if it gets no slots.
+        causes: what the event keeps of why it gets others.
     """
     sequence = job.sequence + 1
     left = set(job.held) - set(job.target)
@@ -519,7 +526,7 @@ def claim(job: JobRecord, slots: tuple[Slot, ...], now: float, why: Stopped = St
     gpus = sum(slot.gpus for slot in slots)
     leaves = {Stopped.EVICTED: " to other jobs", Stopped.DRAINED: ", whose nodes go away"}
     text = f"is to use {gpus}x{slots[0].gpu_type}" if slots else f"is to leave its GPUs{leaves.get(why, '')}"
-    return Reaction(changed, (_event(job, EventKind.PLACED, now, text, gpus=gpus),))
+    return Reaction(changed, (_event(job, EventKind.PLACED, now, text, gpus=gpus, **(causes or {})),))
 
 
 def force_out(job: JobRecord, now: float) -> Reaction:

@@ -22,12 +22,15 @@ from ..rounds.readiness import Readiness
 from ..store import tables
 from ..store.metrics import MetricsHistory
 from ..store.store import Store
+from ..store.training_curves import GOODPUT, divided
 from ..views import closed_views
 from ..views.explaining import explain
 from ..views.job_views import job_details, job_row
 from ..views.recording import trace_lines
 from ..views.waiting import wait_reason
 from .moments import Moments
+
+MOST_GOODPUTS = 40  # of a job in a list
 
 
 class JobViewsDesk:
@@ -145,9 +148,16 @@ class JobViewsDesk:
 
     def metrics(self, job_id: str) -> dict[str, Any]:
         """Return `core.schemas.MetricsView`. Raises: KeyError."""
-        found = self._history.read(self._store.get(job_id).id)
-        rows = {name: [asdict(point) for point in points] for name, points in found.items()}
-        return {"id": job_id, "metrics": self._moments.shown(rows)}
+        found = divided(self._history.read(self._store.get(job_id).id))
+        metrics, training = (
+            {name: [asdict(point) for point in points] for name, points in some.items()} for some in found
+        )
+        return {"id": job_id, "metrics": self._moments.shown(metrics), "training": self._moments.shown(training)}
+
+    def goodputs(self, job_ids: Sequence[str]) -> dict[str, list[float]]:
+        """Return the newest goodputs of jobs, oldest first; jobs that told none are absent."""
+        found = {job_id: self._history.newest(job_id, GOODPUT, MOST_GOODPUTS) for job_id in job_ids}
+        return {job_id: values for job_id, values in found.items() if values}
 
     def _why_waits(self, job: JobRecord, nodes: NodesSnapshot) -> dict[str, str]:
         """Return the reason of a job that waits for closed nodes, as a field."""

@@ -19,6 +19,11 @@ class Moments:
         """By how much the machine's clock is ahead of the steady one."""
         return self._clock.wall_s() - self._clock.steady_s()
 
+    @property
+    def now_s(self) -> float:
+        """Return the moment of now, by the steady clock."""
+        return self._clock.steady_s()
+
     def shown(self, view: Any) -> Any:
         """Return a view whose moments are by the machine's clock."""
         return shown(view, self.ahead_s)

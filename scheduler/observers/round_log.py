@@ -16,6 +16,8 @@ from ..store import rounds
 from ..store.failures import StoreFailure
 from ..store.store import Store
 from .hooks import CycleHook, RoundDone
+from .kept_options import KeptOptions
+from .round_moves import moves_of
 
 MOST_NAMED = 100  # jobs of each kind that are named; all are counted
 MOST_REASONS = 200  # waiting jobs, the oldest, whose reasons are worked out; one may take 0.15 ms
@@ -28,6 +30,7 @@ class RoundLog(CycleHook):
         self._store, self._clock = store, clock
         self._done: RoundDone | None = None
         self._errors: list[str] = []
+        self._options = KeptOptions()
 
     def planned(self, done: RoundDone) -> None:
         """Take note of a plan, until its round is over."""
@@ -45,9 +48,17 @@ class RoundLog(CycleHook):
         self._done, self._errors = None, []
         now = self._clock.steady_s() if done is None else done.round.now
         try:
-            self._store.write(rounds.append(now, told(done, errors, timings)))
+            self._store.write(rounds.append(now, told(done, errors, timings) | self._optional(done)))
         except StoreFailure:
             return  # the watch of the store tells it, and the next round is written again
+
+    def _optional(self, done: RoundDone | None) -> dict[str, Any]:
+        """Return the options of jobs, as far as they have changed."""
+        if done is None:
+            return {}
+        changed = [row["job"] for rows in changes_of(done).values() for row in rows]
+        options = self._options.of(done, changed)
+        return {"options": options} if options else {}
 
 
 def told(done: RoundDone | None, errors: Iterable[str], timings: Mapping[str, float]) -> dict[str, Any]:
@@ -65,6 +76,8 @@ def told(done: RoundDone | None, errors: Iterable[str], timings: Mapping[str, fl
         | {"counts": {name: len(rows) for name, rows in changes.items()} | {"waiting": waiting[1]}}
         | _changes(changes)
         | _figures(plan.objective, plan.bound, plan.gap)
+        | moves_of(done)
+        | {"prices": {gpu_type: float(f"{price:.4g}") for gpu_type, price in plan.prices.items()}}
         | _notes(plan.notes[:MOST_NAMED])
     )
 
@@ -105,7 +118,7 @@ def _notes(notes: Sequence[Note]) -> dict[str, Any]:
 
 def told_to(row: Mapping[str, Any], others: OthersJobs, reader: Reader | None) -> dict[str, Any]:
     """Return a round as it is told to a user; `reader`: only with what that user may read, None: all of it."""
-    found = dict(row)
+    found = {name: value for name, value in row.items() if name != "options"}
     of_jobs = found.pop("job_notes", None)
     notes = list(found.pop("notes", ()))
     if reader is not None:

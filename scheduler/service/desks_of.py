@@ -16,6 +16,7 @@ from ..desks.logs import LogsDesk
 from ..desks.moments import Moments
 from ..desks.nodes import NodesDesk
 from ..desks.outputs import OutputsDesk
+from ..desks.past_rounds import PastRoundsDesk
 from ..desks.secrets import SecretsDesk
 from ..desks.settings import SettingsDesk
 from ..desks.table import Desks
@@ -81,6 +82,7 @@ def desks_of(parts: Parts, health: Callable[[], Health]) -> Desks:
                 in_use=parts.in_use,
                 health=own_health.health,
             ),
+            PastRoundsDesk(store, moments),
             NodesDesk(
                 cycle,
                 nodes,

@@ -1,4 +1,4 @@
-"""The history of what scripts report: at most 1,000 points of each metric, evenly thinned, each finite or null."""
+"""The history of what jobs report: at most 1,000 points of each metric, evenly thinned, each finite or null."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from sqlalchemy import delete, func, insert, select
 
 from .schema import metric_points
 from .text_rows import Writer, void
+from .training_curves import CURVES
 
 MOST_POINTS, MOST_METRICS = 1000, 200
 THINNED = 8  # metrics that one report thins
@@ -46,7 +47,7 @@ class MetricsHistory:
         following = self._numbers(job_id)
         rows = []
         for name, point in points.items():
-            if name not in following and len(following) >= MOST_METRICS:
+            if name not in following and name not in CURVES and len(following) >= MOST_METRICS + len(CURVES):
                 continue
             number = following.get(name, 0)
             following[name] = number + 1
@@ -77,6 +78,18 @@ class MetricsHistory:
             name: [point for number, point in of.items() if number % stride(max(of)) == 0]
             for name, of in found.items()
         }
+
+    def newest(self, job_id: str, metric: str, most: int) -> list[float]:
+        """Return the newest finite values of one metric, oldest first."""
+        columns = metric_points.c
+        query = (
+            select(columns.value)
+            .where(columns.job_id == job_id, columns.metric == metric, columns.value.is_not(None))
+            .order_by(columns.number.desc())
+            .limit(most)
+        )
+        with self._store.database.reading() as connection:
+            return [float(value) for value in connection.scalars(query)][::-1]
 
     def forget(self, job_id: str) -> None:
         """Count a job's points no more, as it has ended."""

@@ -24,6 +24,8 @@ MOMENTS = frozenset(
         "end_high_s",
         "predicted_s",
         "asked_s",
+        "at_s",
+        "round_s",
     }
 )
 LEAST_S = 1.0  # by which clocks may differ without anybody seeing it

@@ -40,6 +40,8 @@ ROUTES: list[tuple[str, str, dict[str, Any], set[str]]] = [
     ("GET", "/rounds", {}, KNOWN),
     ("GET", "/nodes", {}, KNOWN),
     ("GET", "/what-if", {}, KNOWN),
+    ("GET", "/audit", {}, {OPERATOR}),
+    ("GET", "/tokens", {}, CHANGE),
     ("GET", "/v1/health", {}, KNOWN),
     ("GET", "/v1/me", {}, KNOWN),
     ("GET", "/v1/settings", {}, KNOWN),
@@ -57,6 +59,8 @@ ROUTES: list[tuple[str, str, dict[str, Any], set[str]]] = [
     ("POST", f"{JOB}/requeue", {"headers": KEY}, OWN),
     ("POST", f"{JOB}/fork", {"json": {"dry_run": True}, "headers": KEY}, OWN),
     ("GET", f"{JOB}/explain", {}, SEE_ALL),
+    ("GET", f"{JOB}/options", {}, SEE_ALL),
+    ("GET", f"{JOB}/resizes", {}, SEE_ALL),
     ("GET", f"{JOB}/timeline", {}, SEE_ALL),
     ("GET", f"{JOB}/events", {}, SEE_ALL),
     ("GET", f"{JOB}/logs", {}, SEE_ALL),
@@ -72,6 +76,7 @@ ROUTES: list[tuple[str, str, dict[str, Any], set[str]]] = [
     ("GET", "/v1/machines", {}, KNOWN),
     ("GET", "/v1/rounds", {}, KNOWN),
     ("POST", "/v1/whatif", {"json": {}}, KNOWN),
+    ("GET", "/v1/prices", {}, KNOWN),
     ("POST", "/v1/machines/{machine}/{verb}", {}, {OPERATOR}),
     ("POST", "/v1/nodes/{node}/cordon", {"json": {}}, {OPERATOR}),
     ("POST", "/v1/nodes/{node}/drain", {"json": {}}, {OPERATOR}),
@@ -154,8 +159,8 @@ def test_who_may_do_it_and_nobody_else(
     elif page and asker == NOBODY:
         assert (answer.status_code, answer.headers["location"][:9]) == (303, "/sign-in?")
     elif page:
-        assert answer.status_code == 404, "as for a job that is not there"
-        assert f"no job {job_id}." in detail
+        assert answer.status_code == (404 if RULES[method, path].of_job else 403)
+        assert (f"no job {job_id}." if RULES[method, path].of_job else "has the role") in detail
     elif asker == NOBODY:
         assert (answer.status_code, detail[:8]) == (401, "no token")
     elif "{job_id}" in path and asker == OTHER:

@@ -1,0 +1,77 @@
+"""Takes pictures of every page: light, dark and narrow; empty, busy and in error. axe-core looks at each, too."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from .browser import NARROW, WIDE, Seen, person, serious, settled
+from .subject import Subject
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+LOOKS = {"light": (WIDE, False), "dark": (WIDE, True), "narrow": (NARROW, False)}
+
+
+@dataclass
+class Album:
+    """Where pictures go, and what was found on the way."""
+
+    folder: Path | None
+    axe: str
+    seen: Seen = field(default_factory=Seen)
+    serious: list[str] = field(default_factory=list)
+    wide: list[str] = field(default_factory=list)  # pages that are wider than a phone
+    taken: int = 0
+
+    def take(self, page: Page, name: str, look: str) -> None:
+        """Take a picture, and note what is wrong with the page."""
+        settled(page)
+        over = page.evaluate("() => document.documentElement.scrollWidth - document.documentElement.clientWidth")
+        if over > 0:
+            self.wide.append(f"{name} {look}: by {over} px")
+        if self.folder is not None:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            page.screenshot(path=self.folder / f"{name}-{look}.png", full_page=True)
+        self.serious += [f"{name} {look}: {text}" for text in serious(page, self.axe)]
+        self.taken += 1
+
+
+def pages_of(subject: Subject, state: str) -> dict[str, str]:
+    """Return the paths of all pages by name, as an operator has them."""
+    found = {
+        "cluster": "/",
+        "jobs": "/jobs",
+        "timeline": "/timeline",
+        "rounds": "/rounds",
+        "nodes": "/nodes",
+        "audit": "/audit",
+        "tokens": "/tokens",
+    }
+    if state != "empty":
+        found |= {f"job-{name}": f"/jobs/{subject.jobs[name]}" for name in SHOWN[state]}
+    return found
+
+
+SHOWN = {
+    "busy": ("resnet-imagenet", "segmentation", "gan-faces", "detector"),
+    "error": ("resnet-imagenet",),
+}
+
+
+def take_all(browser: Browser, subject: Subject, album: Album, state: str) -> None:
+    """Take every page in every look, as an operator sees it."""
+    for look, (size, dark) in LOOKS.items():
+        with person(browser, subject.url, subject.tokens["ops"], size=size, dark=dark, seen=album.seen) as window:
+            for name, path in pages_of(subject, state).items():
+                page = window.new_page()
+                page.goto(f"{subject.url}{path}")
+                album.take(page, f"{state}-{name}", look)
+                page.close()
+        with person(browser, subject.url, "", size=size, dark=dark, seen=album.seen) as window:
+            if state == "empty":
+                page = window.new_page()
+                page.goto(f"{subject.url}/sign-in")
+                album.take(page, "sign-in", look)
