@@ -668,6 +668,23 @@ BENCHMARKS = (
         timeout_s=1800.0,
     ),
     Benchmark(
+        "whatif",
+        "Short jobs under real Ray: predicted ends, and foreseen effects of changes, beside what came.",
+        (
+            Figure("end_error_median", "error of a predicted end, over the time then left", "<= 0.15"),
+            Figure("band_holds", "ends within their band of 80 %, at most 0.9", ">= 0.7"),
+            Figure("whatif_error_median", "the same error under a change that was then made", "<= 0.2"),
+            Figure("with_job_error", "of these, with one job more"),
+            Figure("nodes_error", "of these, with more nodes"),
+            Figure("answer_p95_s", "an answer with 200 live jobs, s", "<= 8"),
+            Figure("answer_cpu_p95_s", "the same, s of one core"),
+            Figure("jobs", "jobs"),
+            Figure("first_time_at_submission", "of these, with a new script"),
+            Figure("first_time_told", "of these, with a predicted end before they were measured"),
+        ),
+        timeout_s=7200.0,
+    ),
+    Benchmark(
         "live_vs_simulated",
         "The demo's jobs run live, then their recorded trace is replayed.",
         (

@@ -34,6 +34,19 @@
   };
   const starts = (told) => (!told ? "–" : told.start_s === null ? (told.why_no_start ? "never" : "runs") : moment(told.start_s));
 
+  // A type that is not here yet gets a colour that no other has.
+  function colour(type) {
+    if (!(type in colours)) {
+      const free = [0, 1, 2, 3, 4, 5, 6, 7].filter((one) => !Object.values(colours).includes(one));
+      colours[type] = free[0] ?? "none";
+      const word = document.createElement("span"), dot = document.createElement("span");
+      dot.className = `dot type-${colours[type]}`;
+      word.append(dot, ` ${type}`);
+      drawn.querySelector(".legend").prepend(word);
+    }
+    return colours[type];
+  }
+
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
     const told = Object.fromEntries(new FormData(form)), button = form.querySelector("button");
@@ -96,8 +109,9 @@
         if (!hold.gpus) return;
         const last = number + 1 < holds.length ? holds[number + 1].start_s : end;
         const thick = Math.max(3, (ROW - 8) * hold.gpus / most);
-        const type = colours[hold.gpu_type] ?? "none";
-        svg.append(make("rect", { class: `band type-${type}`, x: x(hold.start_s), y: middle - thick / 2, width: Math.max(x(last) - x(hold.start_s), 1.5), height: thick }, make("title", {}, `${row.name}: ${hold.gpus} ${hold.gpu_type} from ${moment(hold.start_s)}`)));
+        if (hold.start_s >= end) return;
+        const type = colour(hold.gpu_type);
+        svg.append(make("rect", { class: `band type-${type}`, x: x(hold.start_s), y: middle - thick / 2, width: Math.max(x(Math.min(last, end)) - x(hold.start_s), 1.5), height: thick }, make("title", {}, `${row.name}: ${hold.gpus} ${hold.gpu_type} from ${moment(hold.start_s)}`)));
       });
       if (told.end_s !== null) svg.append(make("line", { class: "ends", x1: x(end), x2: x(end), y1: middle - 7, y2: middle + 7 }));
       if (row.new || Math.abs(row.later_s ?? 0) >= NOTICED_S) svg.append(make("line", { class: "changed", x1: x(from), x2: x(end), y1: middle + 9, y2: middle + 9 }));
