@@ -212,7 +212,8 @@ class Deliveries:
             takers = told(topic, event, job, self._webhooks.all)
             step.rows += [self._row(one, topic, event, job, ahead_s) for one in takers]
         more = len(found) == PAGE
-        step.cursor = found[-1].number if more else max(last, self._cursor)
+        newest = found[-1].number if found else 0  # it may have come after `last` was read
+        step.cursor = newest if more else max(last, newest, self._cursor)
         return more
 
     def _job(self, job_id: str, known: dict[str, ToldJob | None]) -> ToldJob | None:
