@@ -515,6 +515,23 @@ BENCHMARKS = (
         timeout_s=1200.0,
     ),
     Benchmark(
+        "delivery",
+        "10,000 events to a webhook whose receiver fails 30 % of calls and is away for ten minutes, while the "
+        "scheduler is killed three times (stub executors).",
+        (
+            Figure("ids_missing", "events that never arrived", "= 0"),
+            Figure("ids_accepted_twice", "events that were accepted twice", "= 0"),
+            Figure("out_of_order", "events accepted after a later one of their job", "= 0"),
+            Figure("tick_p99_ratio", "a tick, p99, over one without webhooks", "<= 1.2"),
+            Figure("tick_p99_ms", "a tick, p99, ms"),
+            Figure("tick_p99_without_ms", "without webhooks, ms"),
+            Figure("requests", "tries"),
+            Figure("after_return_s", "until all had arrived after the receiver was back, s"),
+            Figure("sender_mib", "memory of the sender, MiB"),
+        ),
+        timeout_s=3600.0,
+    ),
+    Benchmark(
         "soak",
         "An hour of jobs that come and go under retention: memory of scheduler and API, and the state folder.",
         (

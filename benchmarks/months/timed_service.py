@@ -7,9 +7,11 @@ from collections import deque
 from typing import Any
 
 import psutil
+from coadapt.core.events import EventKind
 from coadapt.core.settings import Settings
 from coadapt.executor.protocol.job_events import Sent
 from coadapt.scheduler.service import SchedulerService, assembly
+from coadapt.scheduler.store.events import Event
 
 from .stub_executors import RemoteStubs
 
@@ -58,6 +60,18 @@ class TimedService(SchedulerService):
             "cpu_s": cpu.user + cpu.system,
             "pid": process.pid,
         }
+
+    def happen(self, first: int, count: int) -> int:
+        """Log so many events of running jobs, one after the other, each with its number. Return how many."""
+        store, now = self._parts.store, self._parts.clock.steady_s()
+        jobs = [job.id for job in store.unretired.values() if job.group]
+        told = range(first, first + count) if jobs else ()
+        store.log(*(Event(EventKind.FAILING, now, jobs[at % len(jobs)], {"text": f"n {at}"}) for at in told))
+        return len(told)
+
+    def deliveries(self) -> dict[str, float]:
+        """Return the figures of events out."""
+        return dict(self._parts.deliveries.figures())
 
     def running(self) -> int:
         """Return how many jobs train."""

@@ -72,8 +72,7 @@ class _Step:
 
     rows: list[dict[str, Any]] = field(default_factory=list)
     cursor: int = 0
-    accepted: list[Outcome] = field(default_factory=list)
-    failed: list[Outcome] = field(default_factory=list)
+    outcomes: list[Outcome] = field(default_factory=list)  # in the order in which tries ended
 
 
 class Deliveries:
@@ -176,7 +175,7 @@ class Deliveries:
             self._ended(step, now)
             self._lost(known, now)
             if known is not None:
-                self._confirmed = [one.number for one in (*step.accepted, *step.failed) if one.number]
+                self._confirmed = [one.number for one in step.outcomes if one.number]
             due_s, busy = self._waiting.next_s(), bool(self._waiting.under_way or self._confirmed or more)
         if busy:
             return BUSY_S
@@ -213,7 +212,8 @@ class Deliveries:
             takers = told(topic, event, job, self._webhooks.all)
             step.rows += [self._row(one, topic, event, job, ahead_s) for one in takers]
         more = len(found) == PAGE
-        step.cursor = found[-1].number if more else max(last, self._cursor)
+        newest = found[-1].number if found else 0  # it may have come after `last` was read
+        step.cursor = newest if more else max(last, newest, self._cursor)
         return more
 
     def _job(self, job_id: str, known: dict[str, ToldJob | None]) -> ToldJob | None:
@@ -278,8 +278,7 @@ class Deliveries:
             self.trouble = in_words(error)  # it may have taken them, so they count as under way until it tells
             return None
         self.trouble = ""
-        for outcome in known.outcomes:
-            (step.failed if outcome.problem else step.accepted).append(outcome)
+        step.outcomes += known.outcomes
         return known.flying | {outcome.id for outcome in known.outcomes}
 
     def _letters(self, due: Sequence[Delivery], step: _Step) -> list[Letter]:
@@ -288,12 +287,12 @@ class Deliveries:
         for one in due:
             webhook, body = webhooks.get(one.webhook), bodies.get((one.webhook, one.event))
             if webhook is None or body is None:  # it was removed meanwhile
-                step.accepted.append(Outcome(one.id))
+                step.outcomes.append(Outcome(one.id))
                 continue
             try:
                 url, secret = self._webhooks.where(webhook)
             except SecretError as error:
-                step.failed.append(Outcome(one.id, str(error)))
+                step.outcomes.append(Outcome(one.id, str(error)))
                 continue
             answer_s, allowed = limits.answer_s, limits.allowed
             found.append(Letter(one.id, one.webhook, kind_of(url), url, secret, body, answer_s, allowed))
@@ -303,7 +302,7 @@ class Deliveries:
         """Store what one look has changed, in one transaction, if there is anything. Raises: StoreFailure."""
         with self._lock:
             gone = [(one.webhook, one.event) for one in self._gone]
-            flying = (self._waiting.flying(outcome.id) for outcome in step.accepted)
+            flying = (self._waiting.flying(one.id) for one in step.outcomes if not one.problem)
             gone += [(one.webhook, one.event) for one in flying if one is not None]
         if not (step.rows or gone or self._events or step.cursor - self._saved > MOST_UNSAVED):
             self._cursor = step.cursor
@@ -319,15 +318,18 @@ class Deliveries:
         self._cursor = self._saved = step.cursor
 
     def _ended(self, step: _Step, now: float) -> None:
-        for outcome in step.accepted:
-            if (one := self._waiting.accepted(outcome.id, now)) is not None:
+        for outcome in step.outcomes:
+            if outcome.problem:
+                one = self._waiting.failed(outcome.id, now, outcome.after_s)
+            else:
+                one = self._waiting.accepted(outcome.id, now)
+            if one is not None:
                 lately = self._lately.setdefault(one.webhook, Lately())
-                lately.sent, lately.last_s, lately.problem = lately.sent + 1, self._clock.wall_s(), ""
-        for outcome in step.failed:
-            if (one := self._waiting.failed(outcome.id, now, outcome.after_s)) is not None:
-                lately = self._lately.setdefault(one.webhook, Lately())
-                lately.failed, lately.last_s = lately.failed + 1, self._clock.wall_s()
-                lately.problem = outcome.problem
+                lately.sent, lately.failed = (
+                    lately.sent + (not outcome.problem),
+                    lately.failed + bool(outcome.problem),
+                )
+                lately.last_s, lately.problem = self._clock.wall_s(), outcome.problem
 
     def _lost(self, known: Iterable[str] | None, now: float) -> None:
         """Send again what the sender knows nothing of, as its process was lost."""

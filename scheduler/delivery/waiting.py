@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 FIRST_S, MOST_S = 1.0, 3600.0  # between two tries of an event
-REST_AFTER, MOST_REST_S = 3, 60.0  # failures in a row after which a webhook rests, and for how long at most
+REST_AFTER, MOST_REST_S = 5, 60.0  # failures in a row after which a webhook rests, and for how long at most
 WINDOW = 32  # events of different jobs that are under way to one webhook
 
 
@@ -22,11 +22,9 @@ def pause_s(tries: int, dice: random.Random) -> float:
     return min(FIRST_S * 2.0 ** min(tries - 1, 30), MOST_S) * dice.uniform(0.5, 1.5)
 
 
-def rest_s(failures: int, dice: random.Random) -> float:
-    """Return how long a webhook rests after so many failures in a row."""
-    if failures < REST_AFTER:
-        return 0.0
-    return min(2.0 ** min(failures - REST_AFTER, 30), MOST_REST_S) * dice.uniform(0.5, 1.5)
+def rest_s(rests: int, dice: random.Random) -> float:
+    """Return how long a webhook rests for the n-th time in a row, counted from 1."""
+    return min(2.0 ** min(rests - 1, 30), MOST_REST_S) * dice.uniform(0.5, 1.5)
 
 
 @dataclass
@@ -55,6 +53,7 @@ class Line:
     flying: set[str] = field(default_factory=set)
     window: int = WINDOW
     failures: int = 0  # in a row
+    rests: int = 0  # in a row
     rests_until_s: float = 0.0
     count: int = 0
 
@@ -109,8 +108,9 @@ class Waiting:
         if (delivery := self._flying.get(sent_id)) is None:
             return None
         line = self._lines[delivery.webhook]
-        away = line.failures >= REST_AFTER
-        line.failures, line.rests_until_s, line.window = 0, 0.0, min(line.window + 1, WINDOW)
+        away = line.rests > 0
+        line.failures, line.rests, line.rests_until_s = 0, 0, 0.0
+        line.window = min(2 * line.window, WINDOW)
         self._end(line, delivery)
         if away:  # it is back, so nothing waits any longer for its turn
             line.heads = [(min(due_s, now), event, job) for due_s, event, job in line.heads]
@@ -128,8 +128,10 @@ class Waiting:
         line = self._lines[delivery.webhook]
         line.flying.discard(sent_id)
         line.failures += 1
-        line.window = max(line.window // 2, 1)
-        line.rests_until_s = now + max(rest_s(line.failures, self._dice), after_s)
+        if line.failures >= REST_AFTER and now >= line.rests_until_s:  # what was under way by then counts once
+            line.rests, line.window = line.rests + 1, 1
+            line.rests_until_s = now + rest_s(line.rests, self._dice)
+        line.rests_until_s = max(line.rests_until_s, now + after_s if after_s else 0.0)
         delivery.tries += 1
         delivery.due_s = now + pause_s(delivery.tries, self._dice)
         heapq.heappush(line.heads, (delivery.due_s, delivery.event, delivery.job))

@@ -9,6 +9,7 @@ from sqlalchemy import Connection, delete, insert, select, tuple_
 
 from .database import Database
 from .schema import deliveries, webhooks
+from .tables import upsert
 
 FACT = "delivered"  # the number of the newest event that was looked at
 _CHUNK = 400  # rows of a statement
@@ -59,12 +60,7 @@ def bodies(database: Database, keys: Sequence[tuple[int, int]]) -> dict[tuple[in
 
 def put(rows: Sequence[dict[str, Any]]) -> Write:
     """Return a write that lets more wait."""
-
-    def write(connection: Connection) -> None:
-        if rows:
-            connection.execute(insert(deliveries), list(rows))
-
-    return write
+    return lambda connection: upsert(connection, deliveries, ("webhook", "event"), rows)
 
 
 def done(keys: Iterable[tuple[int, int]]) -> Write:

@@ -69,6 +69,17 @@ BAD_JOBS = [
     BadJob("key that is no text", "? [a, b]\n: 3\n", "line 1: a key must be text"),
     # fields
     BadJob(
+        "an unknown tracker",
+        START + "trackers: [tensorbored]\n",
+        "trackers[0]: tensorbored is not one of mlflow, wandb",
+    ),
+    BadJob(
+        "an event that nobody is told of",
+        START + "notify: {to: [mine], events: [exploded]}\n",
+        "notify.events[0]: exploded is not one of started, moved, waiting, trouble, succeeded, failed, cancelled",
+    ),
+    BadJob("nobody to tell", START + "notify: {to: []}\n", "notify.to: [] is not a list with at least 1 entry"),
+    BadJob(
         "no script",
         "name: demo\n",
         "script: give either script, a Python file, or command, a program with its arguments",

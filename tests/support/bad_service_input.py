@@ -56,6 +56,11 @@ def submitted(spec: Mapping[str, Any] | None = None, **more: Any) -> Way:
     return asked("POST", "/v1/jobs", headers=KEY, **({"json": body} | more))
 
 
+def webhook(**told: Any) -> Way:
+    """Add a webhook that is changed in some fields."""
+    return asked("POST", "/v1/webhooks", json={"name": "w", "url": "https://x.example.com/", **told})
+
+
 def token(user: str, change: Callable[[Place], None]) -> Way:
     """Ask with a token to which something happens before."""
 
@@ -181,6 +186,33 @@ def _huge() -> bytes:
 
 
 BAD_SERVICE_INPUT: list[tuple[str, Way, str]] = [
+    (
+        "a webhook of a metadata service",
+        webhook(url="http://169.254.169.254/latest"),
+        "url: 169.254.169.254, a cloud's metadata service, to which nothing is sent",
+    ),
+    ("a webhook of this machine", webhook(url="https://127.0.0.1/"), "url: 127.0.0.1, this machine itself; "),
+    (
+        "a webhook in the clear",
+        webhook(url="http://x.example.com/"),
+        "url: http://x.example.com/… is not encrypted; ",
+    ),
+    (
+        "a webhook with a password",
+        webhook(url="https://a:b@x.example.com/"),
+        "url: https://x.example.com/… has a user ",
+    ),
+    ("a webhook of an unknown event", webhook(events=["job.exploded"]), "events: job.exploded is not one of "),
+    (
+        "a job that tells a webhook that is not there",
+        submitted({"notify": {"to": ["nowhere"]}}),
+        "notify.to: ann has no webhook nowhere; `coadapt webhook add nowhere URL` makes one",
+    ),
+    (
+        "a job that tells a metadata service",
+        submitted({"notify": {"to": ["https://[fd00:ec2::254]/"]}}),
+        "notify.to: ",
+    ),
     ("no token", asked("GET", "/v1/me", None), "no token: send `Authorization: Bearer TOKEN`"),
     (
         "a malformed token",

@@ -224,6 +224,28 @@ def test_events_of_a_job_arrive_in_order_though_a_receiver_fails(house: House) -
     assert (figures["sent"], figures["failed"]) == (40, len(receiver.got) - 40)
 
 
+def test_an_event_that_comes_while_events_are_read_is_delivered_once(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Receiver() as receiver:
+        house.webhooks.add("ann", "mine", receiver.url, OF_JOBS)
+        job_id = house.job("a")
+        house.deliveries.look()
+        read, late = house.store.events_after, iter(("2", "3"))
+
+        def meanwhile(*args: Any) -> list[Event]:
+            for text in late:
+                house.failing(job_id, text)
+                break
+            return read(*args)
+
+        house.failing(job_id, "1")
+        monkeypatch.setattr(house.store, "events_after", meanwhile)
+        house.until(lambda: len(receiver.got) >= 3)
+        house.delivered()
+        assert texts(receiver) == ["1", "2", "3"]
+
+
 def test_what_was_acknowledged_while_the_service_was_away_is_not_sent_again(house: House) -> None:
     hold = threading.Event()
     with Receiver(lambda got, number: Answer(held=hold)) as receiver:

@@ -68,7 +68,28 @@ def test_a_receiver_that_is_away_is_asked_with_one_event_and_seldom_until_it_is_
     (one,) = some.due(now)
     some.accepted(one.id, now)
     assert len(some.due(now)) == 2, "what waited for its turn goes at once"
-    assert rest_s(2, random.Random(1)) == 0.0, "a failure now and then lets nothing rest"
+
+
+def test_failures_now_and_then_let_nothing_rest_however_many_are_under_way() -> None:
+    some, dice, now = waiting(*((1, event, f"job-{event}") for event in range(1, 2001))), random.Random(2), 0.0
+    while some.count():
+        found = some.due(now)
+        for one in found:
+            if dice.random() < 0.3:
+                some.failed(one.id, now)
+            else:
+                some.accepted(one.id, now)
+        now += 0.1
+    assert now < 200.0, "most of it is the time until failed ones are tried again"
+
+
+def test_a_receiver_that_goes_away_while_many_are_under_way_rests_for_a_second_first() -> None:
+    some = waiting(*((1, event, f"job-{event}") for event in range(1, 101)))
+    for one in some.due(0.0):
+        some.failed(one.id, 0.0)
+    assert 0.5 <= (some.next_s() or 0.0) <= 1.5
+    assert [len(some.due(some.next_s() or 0.0))] == [1]
+    assert 30.0 <= rest_s(20, random.Random(1)) <= 1.5 * MOST_REST_S
 
 
 def test_one_receiver_that_is_away_delays_no_other() -> None:
