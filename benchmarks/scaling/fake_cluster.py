@@ -69,9 +69,11 @@ def fake_cluster(changes: dict[str, Any] | None = None) -> Iterator[ClusterRecor
     }
     try:
         with (folder / "start.log").open("w") as log:
-            subprocess.run(
-                command, env=env, stdin=subprocess.DEVNULL, stdout=log, stderr=log, timeout=START_S, check=True
+            done = subprocess.run(
+                command, env=env, stdin=subprocess.DEVNULL, stdout=log, stderr=log, timeout=START_S, check=False
             )
+        if done.returncode:
+            raise SystemExit(f"Ray did not start: {(folder / 'start.log').read_text()[-800:]}")
         yield replace(record, address=address)
     finally:
         local_cluster.end_processes(record)
