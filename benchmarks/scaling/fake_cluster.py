@@ -74,7 +74,12 @@ def fake_cluster(changes: dict[str, Any] | None = None) -> Iterator[ClusterRecor
             )
         if done.returncode:
             raise SystemExit(f"Ray did not start: {(folder / 'start.log').read_text()[-800:]}")
-        yield replace(record, address=address)
+        try:
+            yield replace(record, address=address)
+        except SystemExit:
+            for path in (folder / "h" / "ray" / "session_latest" / "logs").glob("monitor.*"):
+                print(path.name, path.read_text(errors="replace")[-3000:], flush=True)
+            raise
     finally:
         local_cluster.end_processes(record)
         shutil.rmtree(folder, ignore_errors=True)
