@@ -478,6 +478,20 @@ BENCHMARKS = (
         ),
     ),
     Benchmark(
+        "scaling_up",
+        "Nodes that are bought of Ray's autoscaler with its fake provider (real raylets) as jobs come, and given "
+        "up; simulated, load that doubles and comes back beside a fixed cluster of the dearest moment.",
+        (
+            Figure("cheapest_chosen", "requests for the cheapest node that was to be had", "= 1"),
+            Figure("budget_exceeded", "times that nodes cost more than the budget", "= 0"),
+            Figure("request_late_rounds", "most rounds that a request came late", "<= 1"),
+            Figure("release_late_rounds", "most rounds that a node was given up late", "<= 1"),
+            Figure("cost_ratio", "cost of progress, relative to the fixed cluster, worst policy", "<= 0.8"),
+            Figure("jct_ratio", "mean job completion time, relative to the fixed cluster"),
+        ),
+        timeout_s=5400.0,
+    ),
+    Benchmark(
         "faults",
         "A store whose disk is full, locked, read-only or slow; a clock that is set; Ray's control plane that "
         "stands still; garbled pages.",

@@ -119,16 +119,16 @@ def cost_figures(
 
 
 def fixed_peak(settings: ScalingSettings, logs: Sequence[Sequence[PowerChange]]) -> dict[str, int]:
-    """Return the most nodes of each type that were there or came at a time."""
+    """Return the nodes of each type at the moment at which all that were there or came cost most."""
     types = {node.id: name for name, node in nodes_of(settings)}
-    now, most = Counter({name: type.min for name, type in settings.types.items()}), Counter[str]()
-    most |= now
-    for change in (change for log in logs for change in log if change.time_s > -math.inf):
-        if change.event is PowerEvent.WAKES:
-            now[types[change.node_id]] += 1
-        elif change.event is PowerEvent.SLEEPS:
-            now[types[change.node_id]] -= 1
-        most |= now
+    now = Counter({name: type.min for name, type in settings.types.items()})
+    most = Counter(now)
+    changes = [change for log in logs for change in log if change.time_s > -math.inf]
+    for change in sorted(changes, key=lambda one: one.time_s):
+        if change.event is not PowerEvent.IS_BACK:
+            now[types[change.node_id]] += 1 if change.event is PowerEvent.WAKES else -1
+        if settings.cost_per_h(now) > settings.cost_per_h(most):
+            most = Counter(now)
     return {name: count for name, count in most.items() if count}
 
 

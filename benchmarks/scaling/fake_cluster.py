@@ -69,10 +69,17 @@ def fake_cluster(changes: dict[str, Any] | None = None) -> Iterator[ClusterRecor
     }
     try:
         with (folder / "start.log").open("w") as log:
-            subprocess.run(
-                command, env=env, stdin=subprocess.DEVNULL, stdout=log, stderr=log, timeout=START_S, check=True
+            done = subprocess.run(
+                command, env=env, stdin=subprocess.DEVNULL, stdout=log, stderr=log, timeout=START_S, check=False
             )
-        yield replace(record, address=address)
+        if done.returncode:
+            raise SystemExit(f"Ray did not start: {(folder / 'start.log').read_text()[-800:]}")
+        try:
+            yield replace(record, address=address)
+        except SystemExit:
+            for path in (folder / "h" / "ray" / "session_latest" / "logs").glob("monitor.*"):
+                print(path.name, path.read_text(errors="replace")[-3000:], flush=True)
+            raise
     finally:
         local_cluster.end_processes(record)
         shutil.rmtree(folder, ignore_errors=True)

@@ -112,7 +112,7 @@ class NodeView:
 
     Args:
         spare_cpus: CPUs of each node that stay outside the lease (never more than half of them).
-        unleased: returns the machines whose nodes must not be leased now.
+        unleased: returns machines and ids of nodes that must not be leased now.
     """
 
     def __init__(
@@ -159,7 +159,7 @@ class NodeView:
         draining = _drained_by_ray()
         nodes = [node for row in rows if (node := node_of(row)) is not None]
         unleased = self._unleased()
-        to_lease = [node for node in nodes if node.machine_name not in unleased]
+        to_lease = [node for node in nodes if node.machine_name not in unleased and node.id not in unleased]
         leased = [self._leased(node) for node in to_lease if self._lease(node)]
         for gone in set(self._leases) - {node.id for node in to_lease}:
             remove_placement_group(self._leases.pop(gone))

@@ -123,10 +123,10 @@ class Scaling:
 
     @property
     def unleased(self) -> frozenset[str]:
-        """Return the machines whose nodes must not be leased, so that Ray's autoscaler finds them idle."""
+        """Return ids of nodes that must not be leased, so that Ray's autoscaler finds them idle."""
         if self.settings is None:
             return frozenset()
-        return frozenset(one.machine for one in self.state.leaving.values() if one.dropped)
+        return frozenset(id for id, one in self.state.leaving.items() if one.dropped)
 
     def figures(self) -> NodeFigures:
         """Return sums for those who watch the service."""

@@ -159,7 +159,7 @@ def test_a_node_that_is_given_up_leaves_rounds_first_and_its_lease_after(tmp_pat
     assert [node.id for node in world.scaling.nodes.snapshot.cluster.nodes] == ["n1"]
     assert (world.scaling.unleased, world.asked()) == (frozenset(), 1)
     world.tick()
-    assert world.scaling.unleased == {"m0"}
+    assert world.scaling.unleased == {"n0"}
     world.tick()
     assert world.asked() == 0, "the node with a lease is not idle, and the autoscaler may not take m0 for it"
     world.view.show(Node("n1", "t4", 4, machine="m1"))
