@@ -1,10 +1,10 @@
-"""Each team against what it has alone on its guarantee, beside a static partition, borrowing of counts and no teams.
+"""Each team against what it has alone on its guarantee, beside a static partition, counts and no teams.
 
     python -m benchmarks.fairness [--first N] [--policy sia --policy coadapt] [--no-venus] [--no-flood]
 
 **Sia's traces**: the jobs of every trace are dealt to 8 teams by a seeded Zipf law, on 64 GPUs of three types. Each
-team is guaranteed an eighth of each type. *Alone* a team's jobs run on nodes that are its guarantee, so that all
-teams alone are the static partition. Ratios are of mean JCTs over the jobs of all traces of a team: shared over alone.
+team is guaranteed an eighth of each type. *Alone* a team's jobs run on nodes that are its guarantee. So all teams
+alone are the static partition. Ratios are of mean JCTs over a team's jobs of all traces: shared over alone.
 `fifo` with the same guarantees is what borrowing of counts does, for jobs of the sizes that a tuned user asks for.
 
 **Venus**, September 2020: 15 virtual clusters as teams, under `qssf`. Each is guaranteed the nodes that it had.
@@ -187,9 +187,7 @@ def venus_case(shared: str) -> Ran:
         shares = terms(guarantee, VENUS_LEASE_S if shared == "shared" else 0.0)
     nodes, policy = (parts if shared == "alone" else whole), ("fifo" if shared == "counts" else "qssf")
     source = source_of(False, None, nodes)
-    outcome = simulation(
-        workload, nodes, policy, {}, source, Conditions(Timing(early_s=0.0), shares=shares)
-    ).run()
+    outcome = simulation(workload, nodes, policy, {}, source, Conditions(Timing(early_s=0.0), shares=shares)).run()
     wait_s = outcome.queueing_s
     ids = outcome.workload.ids
     return Ran(dict(zip(ids, outcome.jct_s.tolist(), strict=True)), dict(zip(ids, wait_s.tolist(), strict=True)))
@@ -222,7 +220,9 @@ def venus(processes: int) -> dict[str, float]:
         rows.append([name, worst, median, float(np.mean(list(run.jct_s.values()))) / 3600])
         if name == "shared":
             figures = {"venus_worst_jct_ratio": worst, "venus_median_wait_ratio": median}
-    table("Venus, 15 virtual clusters as teams", ["", "worst JCT ratio", "median wait ratio", "mean JCT (h)"], rows)
+    table(
+        "Venus, 15 virtual clusters as teams", ["", "worst JCT ratio", "median wait ratio", "mean JCT (h)"], rows
+    )
     return figures
 
 
