@@ -2,8 +2,8 @@
 
     python -m benchmarks.fairness [--first N] [--policy sia --policy coadapt] [--no-venus] [--no-flood]
 
-**Sia's traces**: the jobs of every trace are dealt to 8 teams by a seeded Zipf law, on 64 GPUs of three types. Each
-team is guaranteed an eighth of each type. *Alone* a team's jobs run on nodes that are its guarantee. So all teams
+**Sia's traces**: the jobs of every trace are dealt to 8 teams by a seeded Zipf law, on 64 GPUs of three types.
+Each team is guaranteed an eighth of each type. *Alone* a team's jobs run on nodes that are its guarantee. So all teams
 alone are the static partition. Ratios are of mean JCTs over a team's jobs of all traces: shared over alone.
 `fifo` with the same guarantees is what borrowing of counts does, for jobs of the sizes that a tuned user asks for.
 
