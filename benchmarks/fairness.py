@@ -1,17 +1,13 @@
 """Each team against what it has alone on its guarantee, beside a static partition, counts and no teams.
 
-    python -m benchmarks.fairness [--first N] [--policy sia --policy coadapt] [--no-venus] [--no-flood]
+    python -m benchmarks.fairness [--first N] [--policy sia --policy coadapt] [--no-sia] [--no-venus]
 
 **Sia's traces**: the jobs of every trace are dealt to 8 teams by a seeded Zipf law, on 64 GPUs of three types.
-Each team is guaranteed an eighth of each type. *Alone* a team's jobs run on nodes that are its guarantee. So all teams
-alone are the static partition. Ratios are of mean JCTs over a team's jobs of all traces: shared over alone.
-`fifo` with the same guarantees is what borrowing of counts does, for jobs of the sizes that a tuned user asks for.
+Each team is guaranteed an eighth of each type. *Alone* a team's jobs run on nodes that are its guarantee. So all
+teams alone are the static partition. Ratios are of mean JCTs over a team's jobs of all traces: shared over alone.
+`fifo` with the same guarantees does what borrowing of counts does, for jobs of tuned sizes.
 
 **Venus**, September 2020: 15 virtual clusters as teams, under `qssf`. Each is guaranteed the nodes that it had.
-
-**Lending**: the GPU-rounds of an idle guarantee until it is lent, and of one that is asked for until it is back.
-
-**Flood**: one team submits 100 times as much over 10 times as long; the ratio is that of the others' mean JCT.
 """
 
 from __future__ import annotations
