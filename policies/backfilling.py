@@ -16,13 +16,14 @@ import numpy as np
 from ..core.decisions import Refused, Waiting, WaitReason
 from ..core.placement import NodeShare, Placement
 from ..core.wording import n_gpus
+from .admission import starting
 from .choosing.decided import QueueReasons, decisions_of
 from .contract.round import Plan, Round
 from .placing.demand import Demand
 from .placing.ledger import Ledger
+from .placing.rooms import ledger_of, room
 from .placing.soonest import Soonest, soonest_place
 from .placing.speeds import types_for, types_with_room
-from .queueing import ledger_of, room
 
 _KEPT = "\0kept"  # no job is called that
 
@@ -93,6 +94,9 @@ def backfilling(
     Args:
         patience_s: the job that has waited longest, if longer than this, comes first; None: the order holds.
     """
+    if round.sharing is not None:  # guarantees take the part of the place that is kept
+        overtakes = how is Backfill.FILL
+        return starting(round, round.sharing, order, type_blind=type_blind, overtakes=overtakes)
     columns = round.columns
     ledger = ledger_of(round, np.flatnonzero(columns.held > 0))
     waiting = [i for i in order.tolist() if not (columns.held[i] and columns.ids[i] in ledger.held)]

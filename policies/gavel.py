@@ -7,6 +7,7 @@ highest priority run (section 5). Every job gets the GPUs it asks for, so the po
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,14 +18,15 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
-from ..core.cluster import Cluster
 from ..core.decisions import Refused, Waiting, WaitReason
 from ..core.placement import Placement
 from ..optimizer.shares import max_min_shares, max_sum_shares, water_filling_shares
+from .admission import Counts
 from .choosing.budget import Budget
 from .choosing.decided import Left, cannot_run, decisions_of, room_reason
 from .contract.explanation import Explanation, explained, job_of
 from .contract.round import JobView, Plan, Round
+from .contract.sharing import stand
 from .contract.traits import PolicyTraits
 from .placing.best_fit import place_on_types
 from .placing.ledger import is_pinned
@@ -106,12 +108,15 @@ class GavelPolicy:
         # Shares of time 0 are replaced at the next chance, as in Gavel's code.
         if self._stale and (held_s >= self.options.least_hold_s or self._reset_s == 0.0 or idle):
             self._share(round, jobs, gpus, held_s)
-        chosen = self._choose(round.cluster, jobs, gpus)
+        chosen = self._choose(round, jobs, gpus)
         placements = place_on_types(round.cluster, chosen)
         figures = self._figures(jobs, len(types))
         taken = {job.id for on_type in chosen.values() for job, _ in on_type}
         reasons = _Reasons(round, placements, figures, taken, self.options.least_hold_s)
-        return Plan(placements, decisions=decisions_of(round, placements, reasons.why), figures=figures)
+        teams = {} if round.sharing is None else stand(round.sharing, placements, types)
+        return Plan(
+            placements, decisions=decisions_of(round, placements, reasons.why), figures=figures, teams=teams
+        )
 
     def explain(self, job: str, round: Round, plan: Plan) -> Explanation:
         """Explain a job by its shares of time and by its priority on each GPU type."""
@@ -186,9 +191,14 @@ class GavelPolicy:
         self._reset_s, self._stale = round.now, False
 
     def _choose(
-        self, cluster: Cluster, jobs: Sequence[JobView], gpus: NDArray[np.int64]
+        self, round: Round, jobs: Sequence[JobView], gpus: NDArray[np.int64]
     ) -> dict[str, list[tuple[JobView, int]]]:
-        """Return GPU type -> the jobs that run on it and their GPUs, first in priority first."""
+        """Return GPU type -> the jobs that run on it and their GPUs, first in priority first.
+
+        Jobs within the guarantees of their teams come before all others. Leases of jobs say nothing here, as jobs
+        take turns and none keeps its GPUs for longer than a round.
+        """
+        cluster, counts = round.cluster, None if round.sharing is None else Counts(round.sharing)
         types, budget = cluster.gpu_types, Budget(cluster)
         accounts = [self._accounts[job.id] for job in jobs]
         taken: set[int] = set()
@@ -197,9 +207,13 @@ class GavelPolicy:
             if is_pinned(job, cluster):
                 assert job.placement is not None
                 budget.take(job.placement.gpu_type, job.placement.gpus)
+                if counts is not None:
+                    counts.add(job.id, job.placement.gpu_type, job.placement.gpus)
                 taken.add(i)
                 chosen[job.placement.gpu_type].append((job, job.placement.gpus))
-        for gpu_type in self._order(types, accounts):
+        in_turn = self._order(types, accounts)
+        rules = [None] if counts is None else [counts.is_within, counts.is_allowed]
+        for may, gpu_type in itertools.product(rules, in_turn):
             t = types.index(gpu_type)
             rank = {}
             for i, account in enumerate(accounts):
@@ -207,9 +221,12 @@ class GavelPolicy:
                     share = float(account.share[t])
                     rank[i] = (share / float(account.received_s[t]), float(account.deficit_s[t]), share)
             for i in sorted(rank, key=rank.__getitem__, reverse=True):
-                if budget.take(gpu_type, int(gpus[i])):
+                id, asks = jobs[i].id, int(gpus[i])
+                if (may is None or may(id, gpu_type, asks)) and budget.take(gpu_type, asks):
+                    if counts is not None:
+                        counts.add(id, gpu_type, asks)
                     taken.add(i)
-                    chosen[gpu_type].append((jobs[i], int(gpus[i])))
+                    chosen[gpu_type].append((jobs[i], asks))
         return chosen
 
     def _order(self, types: Sequence[str], accounts: Sequence[_Account]) -> list[str]:

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
-from ..core.cluster import Cluster
 from ..core.placement import Placement
+from .admission import choosing, starting
 from .choosing.decided import QueueReasons, decisions_of
 from .contract.explanation import Explanation, expectation, explained, job_of
 from .contract.round import JobColumns, JobView, Plan, Round
 from .contract.traits import PolicyTraits
-from .placing.demand import Demand
 from .placing.ledger import Ledger, is_pinned
-from .placing.speeds import is_whole, startable_on, types_for
+from .placing.rooms import all_nodes, ledger_of, room
 
 
 class QueueingOptions(BaseModel):
@@ -35,6 +35,8 @@ def in_order(round: Round, order: np.ndarray, *, type_blind: bool = False) -> Pl
     A job that would not even fit into the empty cluster holds up nobody. Nodes that sleep count as its nodes: they
     wake for the job.
     """
+    if round.sharing is not None:
+        return starting(round, round.sharing, order, type_blind=type_blind, overtakes=False)
     columns = round.columns
     ledger, empty = ledger_of(round, np.flatnonzero(columns.held > 0)), Ledger(all_nodes(round))
     tried = np.zeros(len(order), bool)
@@ -57,6 +59,9 @@ def preempting(round: Round, order: np.ndarray, *, type_blind: bool = False) -> 
     its placement; one that finds no room on few nodes waits, and its GPUs with it. Nobody waits with a job that
     would not even fit into the empty cluster.
     """
+    if round.sharing is not None:
+        alone = preempting(replace(round, sharing=None), order, type_blind=type_blind)
+        return choosing(round, round.sharing, order, alone, type_blind=type_blind)
     columns, empty = round.columns, Ledger(round.cluster)
     pinned = (columns.held > 0) & ~columns.preemptible
     for i in np.flatnonzero(pinned).tolist():
@@ -152,31 +157,6 @@ class TimeLeftPolicy(QueueingPolicy):
 
     def facts(self, job: JobView) -> Mapping[str, Any]:
         return expectation(job, "")[1]
-
-
-def room(ledger: Ledger, round: Round, i: int, type_blind: bool) -> Placement | None:
-    """Return where the job at a position may start, on the nodes of a ledger."""
-    job, gpus, cluster = round.jobs[i], int(round.columns.gpus[i]), ledger.cluster
-    demand = Demand.of(job.spec)
-    if len(cluster.gpu_types) == 1 or (job.rates is None and job.model is None):
-        found = ledger.find(gpus, types_for(job.spec, gpus, cluster), demand=demand)
-    else:
-        speed = startable_on(job, gpus, cluster, type_blind=type_blind)
-        found = ledger.find(gpus, speed, speed, demand)
-    return found if found is not None and is_whole(found, job.spec) else None
-
-
-def all_nodes(round: Round) -> Cluster:
-    """Return the nodes of a round, and those that sleep."""
-    cluster = round.cluster
-    return Cluster((*cluster.nodes, *round.asleep), cluster.pool) if round.asleep else cluster
-
-
-def ledger_of(round: Round, at: np.ndarray) -> Ledger:
-    """Return a ledger of what the jobs at these positions hold on nodes that still exist."""
-    columns = round.columns
-    held = zip(columns.ids[at].tolist(), columns.placements[at].tolist(), strict=True)
-    return Ledger.of(round.cluster, dict(held))
 
 
 def _admitted(gpus: np.ndarray, capacity: int) -> np.ndarray:

@@ -108,3 +108,10 @@ def used_by_teams(sharing: Sharing, placements: Mapping[str, Placement]) -> dict
         if (team := sharing.team.get(job)) is not None:
             used[team, placement.gpu_type] = used.get((team, placement.gpu_type), 0) + placement.gpus
     return used
+
+
+def stand(
+    sharing: Sharing, placements: Mapping[str, Placement], gpu_types: tuple[str, ...]
+) -> dict[str, dict[str, Standing]]:
+    """Return how teams stand with these placements, by team and GPU type."""
+    return standings(sharing, used_by_teams(sharing, placements), gpu_types)

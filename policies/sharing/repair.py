@@ -176,7 +176,22 @@ class Repair:
             more = np.maximum((self._usage[some] - self._usage[old[some]]) @ self._scale, 0.0)
             order = some[np.argsort(-gain[some] / (more + 1e-7), kind="stable")]
             order = order[np.sort(np.unique(rows[order], return_index=True)[1])]
+            done = 0
             for k in order.tolist():
-                one, had = np.array([k]), self.plan[rows[k : k + 1]]
-                if self._allowed(one, had, np.maximum(self._room, 0.0))[0]:
+                if self._fits_now(int(rows[k]), k):
                     self._apply(int(rows[k]), k)
+                    done += 1
+            if not done:
+                return
+
+    def _fits_now(self, row: int, new: int) -> bool:
+        """Return what `_allowed` says of one change, within the room that is left."""
+        old, place = int(self.plan[row]), int(self._place[new])
+        more = self._gpus[new] - (self._gpus[old] if self._place[old] == place else 0.0)
+        if more > 0 and self._use[place] + more > self._cap[place] + EQUAL:
+            return False
+        if (self._usage[new] - self._usage[old] > np.maximum(self._room, 0.0) + _ROOM).any():
+            return False
+        if old < 0:
+            return True
+        return bool(self._allowed(np.array([new]), np.array([old]))[0])

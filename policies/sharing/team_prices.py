@@ -181,28 +181,24 @@ class TeamPrices:
         last = self._last.get(kind)
         if last is not None and last.shape == (2, options.places + 1):
             prices = Prices(prices.limit, *last)
-        found: Ints | None = None
-        least_short, top, proof, short_plan = np.inf, np.inf, prices, begin.plan
+        before, top, proof, short_plan = np.inf, np.inf, prices, begin.plan
         for turn in range(_SOLVES):
             if turn or not prices.has_teams:
                 used = options.of_places(short_plan)
                 caps = (used > terms.cap + EQUAL) | (prices.over[:-1] > 0)
                 floors = (terms.short(options, short_plan) > EQUAL) | (prices.under[:-1] > 0)
                 prices = settle(options, terms, prices, caps, floors)
-            solved = self._solve(program, options, terms, prices, gap, time_limit_s)
+            solved = self._solve(program, options, terms, prices, gap)
             prices = Prices(solved.prices, prices.over, prices.under)
             worth, short_plan = best(options, net_gain(options, terms, prices))
             if (high := bound(options, terms, prices, worth)) < top:
                 top, proof = high, prices
-            repair = Repair(options, terms, options.plan_of(solved.choice), solved.prices)
-            if repair.mend():
-                fewer, as_few = repair.short < least_short - EQUAL, repair.short < least_short + EQUAL
-                if found is None or fewer or (as_few and options.value(repair.plan) > options.value(found)):
-                    found, least_short = repair.plan, repair.short
-            if found is not None and least_short <= EQUAL:
-                value = options.value(found)
-                if top - value <= gap * min(abs(top), abs(value)) + EQUAL:
-                    break
+            if before - top <= gap * abs(top):
+                break
+            before = top
+        repair = Repair(options, terms, options.plan_of(solved.choice), solved.prices)
+        fits = repair.mend()
+        found, least_short = (repair.plan, repair.short) if fits else (None, np.inf)
         self._last[kind] = np.stack([proof.over, proof.under])
         return self._finished(options, terms, found, least_short, top, proof, gap, time_limit_s)
 
@@ -244,7 +240,6 @@ class TeamPrices:
         terms: Terms,
         prices: Prices,
         gap: float,
-        time_limit_s: float,
     ) -> ChoiceSolution:
         """Solve the program whose gains pay the prices of teams."""
         ids = [str(i) for i in range(options.rows)]
@@ -259,7 +254,7 @@ class TeamPrices:
             self._program.set_limits(program.usage, program.capacity)
             self._program.remove([id for id in self._program.ids if int(id) >= options.rows])
         self._program.upsert(ids, value, allowed, options.required, options.kind)
-        return self._program.solve(ids, gap, time_limit_s)
+        return self._program.solve(ids, gap, 0.0)  # prices are wanted, which HiGHS would not make better
 
 
 def within_caps(options: TeamOptions, cap: Floats) -> TeamOptions:

@@ -26,12 +26,17 @@ class Drawn:
         t = self.teams
         return TeamOptions.of(self.program, self.ids, t.team, len(t.cap), t.gpu_type, t.gpus)
 
-    def solved(self, guarantees: bool = True, gap: float = 1e-3) -> TeamSolution:
-        """Solve with the terms of teams; without guarantees, with caps alone."""
+    def solved(self, guarantees: bool = True, few: int | None = None, gap: float = 1e-3) -> TeamSolution:
+        """Solve with the terms of teams; without guarantees, with caps alone.
+
+        Args:
+            few: options up to which HiGHS helps; None: as in rounds.
+        """
         t = self.teams
         if not guarantees:
             t = TeamsOf(t.team, t.leased, t.gpu_type, t.gpus, t.cap, np.zeros_like(t.guarantee))
-        return TeamPrices().solve(self.program, self.ids, self.program.solve(self.ids, gap), t, gap, 10.0)
+        prices = TeamPrices() if few is None else TeamPrices(few)
+        return prices.solve(self.program, self.ids, self.program.solve(self.ids, gap), t, gap, 10.0)
 
 
 def draw(seed: int) -> Drawn:
@@ -85,7 +90,7 @@ class Optimum:
     gain: float
 
 
-def optimum(drawn: Drawn, guarantees: bool = True) -> Optimum | None:
+def optimum(drawn: Drawn, guarantees: bool = True, few: int | None = None) -> Optimum | None:
     """Return the least that guarantees lack, and the most gain with no more lacking; None: nothing is feasible.
 
     With guarantees, no job under lease is worse off than in the solver's plan of caps alone, which is data here.
@@ -94,7 +99,7 @@ def optimum(drawn: Drawn, guarantees: bool = True) -> Optimum | None:
     n = len(options.row)
     keep, required, terms = np.ones(n, bool), options.required.copy(), Terms.caps(options, teams.cap.ravel())
     if guarantees:
-        before = options.plan_of(drawn.solved(guarantees=False).solution.choice)
+        before = options.plan_of(drawn.solved(guarantees=False, few=few).solution.choice)
         wants = teams.guarantee.ravel() > options.of_places(before)
         terms = asked(options, teams.guarantee.ravel(), wants, teams.cap.ravel())
         if terms.short(options, before).any():
@@ -156,9 +161,9 @@ class Compared:
     bound_gap: float
 
 
-def compare(drawn: Drawn) -> Compared:
-    """Solve a round both ways."""
-    found, exact, options = drawn.solved(), optimum(drawn), drawn.options()
+def compare(drawn: Drawn, few: int | None = None) -> Compared:
+    """Solve a round both ways. `few`: as in `Drawn.solved`."""
+    found, exact, options = drawn.solved(few=few), optimum(drawn, few=few), drawn.options()
     assert exact is not None
     plan, t = options.plan_of(found.solution.choice), drawn.teams
     over = options.of_places(plan) > t.cap.ravel() + TOLERANCE
