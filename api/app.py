@@ -144,10 +144,11 @@ async def _refused_parameters(request: Request, error: Exception) -> Response:
     first = error.errors()[0]
     field = ".".join(str(part) for part in first["loc"][1:])
     if first["type"] == "missing":
-        return Problem(422, f"{field}: missing", field=field).answer()
+        return _told(request, Problem(422, f"{field}: missing", field=field))
     sentence = refused(first)
     accepted = sentence.partition(" is not ")[2]
-    return Problem(422, f"{field}: {sentence}", field=field, value=first.get("input"), accepted=accepted).answer()
+    told = Problem(422, f"{field}: {sentence}", field=field, value=first.get("input"), accepted=accepted)
+    return _told(request, told)
 
 
 async def _of_http(request: Request, error: Exception) -> Response:

@@ -32,7 +32,7 @@ log = logging.getLogger(__name__)
 router = APIRouter(include_in_schema=False)
 ACTIVE = [phase.value for phase in Phase if not phase.is_terminal]
 ENDED = [phase.value for phase in Phase if phase.is_terminal]
-ROWS, NAMED = 50, 500
+ROWS = 50
 PRICES_S = 20.0  # so old the curve of a day may be
 FOR_GOOD = "public, max-age=31536000, immutable"
 
@@ -52,9 +52,9 @@ async def cluster(request: Request) -> Response:
     view = await view_for(request)
     health = await ask_shared(request, "health", reader_of(request) is not None)
     statuses = (await ask_shared(request, "figures"))["jobs"]
-    rows, _ = await ask_shared(request, "page", None, NAMED, ACTIVE, None, None, [], reader_of(request))
+    jobs = await ask_shared(request, "board", reader_of(request))
     prices = await ask_shared(request, "prices", None, keep_s=PRICES_S)
-    return shown(request, "cluster", page=cluster_page(view, health, statuses, rows, prices))
+    return shown(request, "cluster", page=cluster_page(view, health, statuses, jobs, prices))
 
 
 @router.get("/jobs")

@@ -16,7 +16,6 @@ from .words import count
 TRAINS = ("running", "starting", "restarting", "leaving")
 WAITS = ("waiting", "evicted")
 OTHERS = "others"  # the name of jobs that one may not see
-QUEUE_ROWS, MOST_ALERTS = 10, 3
 
 
 @dataclass(frozen=True)
@@ -96,20 +95,19 @@ def cluster_page(
     view: ClusterView,
     health: HealthView,
     statuses: Mapping[str, int],
-    jobs: Sequence[JobRow],
+    jobs: Mapping[str, Any],
     prices: PricesView,
 ) -> ClusterPage:
     """Return the page.
 
     Args:
         statuses: how many jobs of the whole cluster are in each, of those that have not ended.
-        jobs: those that one may see, the newest first.
+        jobs: `names` by id of those that one may see, rows that are `waiting` and `aside`, and how many `asides`.
         prices: of GPU types, over a day.
     """
     nodes = sorted(view["nodes"], key=lambda node: (node["gpu_type"], node["machine"]))
-    names = {job["id"]: job["name"] for job in jobs}
-    waiting = [job for job in reversed(jobs) if job["status"] in WAITS][:QUEUE_ROWS]
-    alerts = (*_alerts(health), *_alerts_of_jobs(jobs), *_alerts_of_machines(view))
+    names, waiting = jobs["names"], jobs["waiting"]
+    alerts = (*_alerts(health), *_alerts_of_jobs(jobs["aside"], jobs["asides"]), *_alerts_of_machines(view))
     return ClusterPage(
         answer=_answer(nodes, statuses, next_start(waiting)),
         alerts=alerts,
@@ -153,12 +151,11 @@ def _alerts(health: HealthView) -> Iterable[Alert]:
     yield from (Alert(note) for note in health["notes"] if not health["degraded"] and not health["trouble"])
 
 
-def _alerts_of_jobs(jobs: Sequence[JobRow]) -> Iterable[Alert]:
-    aside = [job for job in jobs if job["status"] == "quarantined"]
-    for job in aside[:MOST_ALERTS]:
+def _alerts_of_jobs(aside: Sequence[JobRow], number: int) -> Iterable[Alert]:
+    for job in aside:
         yield Alert(f"{job['name']} takes part in no round: {job['reason']}.", f"/jobs/{quote(job['id'])}")
-    if len(aside) > MOST_ALERTS:
-        yield Alert(f"{len(aside) - MOST_ALERTS} more jobs take part in no round.", "/jobs")
+    if number > len(aside):
+        yield Alert(f"{number - len(aside)} more jobs take part in no round.", "/jobs")
 
 
 def _alerts_of_machines(view: ClusterView) -> Iterable[Alert]:

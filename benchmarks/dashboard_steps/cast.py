@@ -66,6 +66,9 @@ CAST = (
     Role("tabular", "ann", 10_600.0, 1500.0, 3200.0, 0.8 * 3600.0, 2),
 )
 
+# What a job is that somebody submits while the cluster is shown.
+NEWCOMER = Role("newcomer", "", 0.0, 700.0, 16_000.0, 3 * 3600.0, 4)
+
 
 @dataclass
 class Played:

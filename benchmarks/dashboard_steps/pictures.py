@@ -75,3 +75,32 @@ def take_all(browser: Browser, subject: Subject, album: Album, state: str) -> No
                 page = window.new_page()
                 page.goto(f"{subject.url}/sign-in")
                 album.take(page, "sign-in", look)
+
+
+DOCS = {
+    "page-cluster": "/",
+    "page-jobs": "/jobs?which=all",
+    "page-timeline": "/timeline",
+    "page-rounds": "/rounds",
+    "page-nodes": "/nodes",
+    "page-audit": "/audit",
+    "page-tokens": "/tokens",
+}
+MOST_BYTES = 100 * 1024
+
+
+def for_docs(browser: Browser, subject: Subject, folder: Path) -> None:
+    """Write the pictures that the guide shows, each below 100 KiB. Raises: ValueError for a larger one."""
+    with person(browser, subject.url, subject.tokens["ops"], size=(1200, 760)) as window:
+        for name, path in {**DOCS, "page-job": f"/jobs/{subject.jobs['vit-small']}"}.items():
+            page = window.new_page()
+            page.goto(f"{subject.url}{path}")
+            settled(page)
+            page.locator("#told, #cut").first.wait_for(state="hidden")
+            where = folder / f"{name}.png"
+            page.screenshot(path=where, full_page=name == "page-job")
+            page.close()
+            if where.stat().st_size > MOST_BYTES:
+                raise ValueError(
+                    f"{where.name}: {where.stat().st_size} bytes, and a picture has at most {MOST_BYTES}"
+                )

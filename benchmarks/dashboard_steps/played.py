@@ -37,6 +37,7 @@ from coadapt.executor.protocol.job_events import (
     Reported,
     Running,
 )
+from coadapt.executor.training.state.checkpoint import CheckpointStore
 from coadapt.scheduler.changes.verbs import pause
 from coadapt.scheduler.cycle import SchedulingCycle
 from coadapt.scheduler.jobs.record import JobRecord
@@ -54,7 +55,7 @@ from tests.support.cycles import ManualClock, World, nodes_of
 from tests.support.packages import kept
 from tests.support.rounds import cluster
 
-from .cast import BEFORE_S, CAST, NODES, Played
+from .cast import BEFORE_S, CAST, NEWCOMER, NODES, Played
 from .cast import Role as Part
 
 USERS = {"vic": Role.VIEWER, "ann": Role.USER, "bob": Role.USER, "eve": Role.USER, "ops": Role.OPERATOR}
@@ -72,10 +73,11 @@ class PlayedClock(ManualClock):
 class PlayedWorld(World):
     """A cycle whose executors do at once what they are told, and report what their jobs would."""
 
-    def __init__(self, folder: Path, nodes: str, **settings: Any) -> None:
+    def __init__(self, folder: Path, nodes: str, *, many: bool = False, **settings: Any) -> None:
         self.chosen = ChosenPolicy(Settings(state_dir=str(folder), **settings))
         self.played: dict[str, Played] = {}
         self._logs: dict[str, JobLog] = {}
+        self.profile_s, self.many = PROFILE_S, many
         super().__init__(folder, nodes, strict=False, planner=self.chosen.now, **settings)
         self.all = replace(self.all, nodes=tuple(replace(node, emulated=True) for node in self.all.nodes))
         self.nodes.snapshot = nodes_of(self.all)
@@ -106,12 +108,22 @@ class PlayedWorld(World):
         """Let each executor do what it would by now, then the scheduler."""
         now = self.clock.steady_s()
         for job in tuple(self.store.unretired.values()):
+            if job.id not in self.played and not self.many:
+                self._meet(job)
             self._leave(job)
             self._measure(self.store.get(job.id), now)
             self._train(self.store.get(job.id), now)
         self.executors.sent.clear()
         self.closing.tick(self.cycle.in_use)
         self.cycle.step()
+
+    def _meet(self, job: JobRecord) -> None:
+        """Play a job that somebody else has submitted; a fork goes on where its origin was."""
+        origin = self.played.get(job.origin.job_id) if job.origin is not None else None
+        part = origin.role if origin is not None else NEWCOMER
+        self.played[job.id] = Played(replace(part, name=job.spec.name, becomes=""), np.random.default_rng(1))
+        if origin is not None:
+            self.played[job.id].progress = origin.progress
 
     def _tell(self, job: JobRecord, event: Any) -> None:
         self.cycle.on_event(job.id, event, self.store.get(job.id).life)
@@ -120,12 +132,15 @@ class PlayedWorld(World):
         wanted: set[Slot] = set(job.target) if job.active else set()
         gone = tuple(sorted(set(job.held) - wanted))
         if gone:
-            self._tell(job, Released(job.sequence, gone, saved_step=int(job.report.get("steps", 0)) or None))
+            steps = int(job.report.get("steps", 0))
+            if steps and not wanted:  # a job that leaves saves first
+                CheckpointStore(self.settings.checkpoint_url(job.id, None)).save({"steps": steps}, steps)
+            self._tell(job, Released(job.sequence, gone, saved_step=steps or None))
 
     def _measure(self, job: JobRecord, now: float) -> None:
         for run in job.profiles:
             slot = run.slot
-            if slot is None or not run.active or now - (run.started_s or now) < PROFILE_S:
+            if slot is None or not run.active or now - (run.started_s or now) < self.profile_s:
                 continue
             known = {*(job.measurements.profiles if job.measurements else ()), run.gpu_type}
             found = self.played[job.id].measured(sorted(known)) if job.id in self.played else measured()
@@ -191,7 +206,7 @@ class Stage:
         settings = {"policy": "coadapt", "round_interval_s": 60.0}
         if jobs:
             fill(Settings(state_dir=str(folder)), jobs, jobs)
-        self.world = PlayedWorld(folder, MANY_NODES if jobs else NODES, **settings)
+        self.world = PlayedWorld(folder, MANY_NODES if jobs else NODES, many=bool(jobs), **settings)
         if jobs or empty:
             self.world.clock.now_s = time.time()
         if empty:
@@ -200,6 +215,7 @@ class Stage:
         elif not jobs:
             play(self.world, time.time())
         self.world.act()
+        self.world.profile_s = 1.0
         self.service = service_of(self.world)
         self.service.parts.policy.now = self.world.chosen.now
         kept(self.world.settings.package_dir)
@@ -215,7 +231,7 @@ class Stage:
 
     def _live(self) -> None:
         clock: ManualClock = self.world.clock
-        while not self._ends.wait(0.5):
+        while not self._ends.wait(1.0 if self.world.many else 0.5):
             clock.now_s = time.time()
             with self.world.cycle.lock:
                 self.world.act()

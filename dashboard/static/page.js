@@ -150,7 +150,7 @@
       wait = 0;
       asked = Date.now();
       htmx.trigger(document.body, "changed");
-    }, Math.max(150, asked + EVERY_MS - Date.now()));
+    }, Math.max(50, asked + EVERY_MS - Date.now()));
   }
   document.addEventListener("visibilitychange", changed);
 

@@ -39,6 +39,7 @@
       if (whole) [from, until] = all;
       rows.style.height = `${HEAD + jobs.length * ROW + 8}px`;
       sentence.textContent = jobs.length ? `${jobs.length === 1 ? "1 job" : `${jobs.length} jobs`} since ${dated.format(all[0] * 1e3)}.` : "No job was submitted yet.";
+      place.dataset.jobs = jobs.length;
       draw();
     } catch {
       if (!jobs.length) sentence.textContent = "The timeline cannot be had now.";

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from coadapt.cli.browser import link
 from coadapt.client.client import Client
 from coadapt.core.job import JobSpec
 from coadapt.core.schemas import JobRow, TimelineRow
@@ -55,6 +56,7 @@ def play(pace: float, watch: Watch, ends_s: float) -> Ran:
     with tempfile.TemporaryDirectory(prefix="coadapt-demo-") as state_dir:
         settings = Settings(state_dir=state_dir, round_interval_s=ROUND_S, restart_cost_s=3.0, profile_share=1.0)
         with local_cluster.cluster(CLUSTER, settings=settings) as client:
+            print(f"page: {link(client)}\n(signs you in once, while the demo runs)", flush=True)
             return _direct(client, pace, watch, ends_s)
 
 

@@ -14,6 +14,7 @@ from ...core.settings import Settings
 from ...executor.files.job_folder import work_folder
 from ...policies.contract.policy import Policy
 from ..access.others_jobs import OthersJobs
+from ..changes.status import Status, status_of
 from ..cycle import SchedulingCycle
 from ..jobs.record import JobRecord
 from ..nodes.node_source import NodeSource
@@ -30,7 +31,7 @@ from ..views.recording import trace_lines
 from ..views.waiting import wait_reason
 from .moments import Moments
 
-MOST_GOODPUTS = 40  # of a job in a list
+MOST_QUEUED, MOST_ASIDE = 10, 3  # rows of a board
 
 
 class JobViewsDesk:
@@ -75,16 +76,42 @@ class JobViewsDesk:
             phases, owner, name, ids, team: only those jobs; empty or None: all.
             reader: only jobs that this user may read; None: all.
         """
-        nodes = self._nodes.snapshot
         found = self._store.page(before, most + 1, tables.chosen(phases, owner, name, ids, reader, team))
-        shown_jobs, cluster = found[:most], _cluster(nodes)
-        rows = [
-            dict(job_row(job, self._waits(job, nodes), cluster, nodes.asleep))
-            | self._why_waits(job, nodes)
-            | self._prediction(job)
-            for job in shown_jobs
+        shown_jobs = found[:most]
+        return self._rows(shown_jobs), shown_jobs[-1].number if len(found) > most else None
+
+    def board(self, reader: Reader | None = None) -> dict[str, Any]:
+        """Return what the first page tells of jobs; `reader`: of those that this user may read.
+
+        `names`: of those that hold GPUs, by id. `waiting`, `aside`: rows of some that wait, and of some in
+        quarantine, the oldest first. `asides`: how many are in quarantine.
+        """
+        jobs = [
+            job
+            for job in self._store.unretired.values()
+            if reader is None or reader.may_read(job.owner, job.spec.team or "")
         ]
-        return self._moments.shown(rows), shown_jobs[-1].number if len(found) > most else None
+        statuses = [(job, status_of(job)) for job in jobs if job.active]
+        waiting = [job for job, status in statuses if status in (Status.WAITING, Status.EVICTED)]
+        aside = [job for job, status in statuses if status is Status.QUARANTINED]
+        return {
+            "names": {job.id: job.spec.name for job in jobs if job.occupied},
+            "waiting": self._rows(waiting[:MOST_QUEUED]),
+            "aside": self._rows(aside[:MOST_ASIDE]),
+            "asides": len(aside),
+        }
+
+    def _rows(self, jobs: Sequence[JobRecord]) -> Sequence[dict[str, Any]]:
+        nodes = self._nodes.snapshot
+        cluster = _cluster(nodes)
+        return self._moments.shown(
+            [
+                dict(job_row(job, self._waits(job, nodes), cluster, nodes.asleep))
+                | self._why_waits(job, nodes)
+                | self._prediction(job)
+                for job in jobs
+            ]
+        )
 
     def whose(self, job_id: str) -> tuple[str, str]:
         """Return the owner and the team of a job. Raises: KeyError."""
@@ -156,7 +183,7 @@ class JobViewsDesk:
 
     def goodputs(self, job_ids: Sequence[str]) -> dict[str, list[float]]:
         """Return the newest goodputs of jobs, oldest first; jobs that told none are absent."""
-        found = {job_id: self._history.newest(job_id, GOODPUT, MOST_GOODPUTS) for job_id in job_ids}
+        found = {job_id: self._history.newest(job_id, GOODPUT) for job_id in job_ids}
         return {job_id: values for job_id, values in found.items() if values}
 
     def _why_waits(self, job: JobRecord, nodes: NodesSnapshot) -> dict[str, str]:

@@ -14,6 +14,7 @@ from .training_curves import CURVES
 
 MOST_POINTS, MOST_METRICS = 1000, 200
 THINNED = 8  # metrics that one report thins
+NEWEST = 40  # values of a small curve
 
 
 @dataclass(frozen=True)
@@ -41,13 +42,15 @@ class MetricsHistory:
         self._store = store
         self._next: dict[str, dict[str, int]] = {}  # numbers of the next points, by job and metric
         self._dense: dict[str, dict[str, int]] = {}  # metrics that are to be thinned, with their strides
+        self._newest: dict[tuple[str, str], tuple[float, ...]] = {}  # what was asked for of active jobs
 
     def add(self, job_id: str, points: Mapping[str, Point]) -> None:
         """Keep one more point of some metrics, in the transaction under way."""
         following = self._numbers(job_id)
         rows = []
         for name, point in points.items():
-            if name not in following and name not in CURVES and len(following) >= MOST_METRICS + len(CURVES):
+            self._note(job_id, name, point)
+            if name not in following and name not in CURVES and len(following.keys() - CURVES) >= MOST_METRICS:
                 continue
             number = following.get(name, 0)
             following[name] = number + 1
@@ -79,22 +82,34 @@ class MetricsHistory:
             for name, of in found.items()
         }
 
-    def newest(self, job_id: str, metric: str, most: int) -> list[float]:
+    def newest(self, job_id: str, metric: str) -> list[float]:
         """Return the newest finite values of one metric, oldest first."""
+        if (known := self._newest.get((job_id, metric))) is not None:
+            return list(known)
         columns = metric_points.c
         query = (
             select(columns.value)
             .where(columns.job_id == job_id, columns.metric == metric, columns.value.is_not(None))
             .order_by(columns.number.desc())
-            .limit(most)
+            .limit(NEWEST)
         )
         with self._store.database.reading() as connection:
-            return [float(value) for value in connection.scalars(query)][::-1]
+            found = [float(value) for value in connection.scalars(query)][::-1]
+        if job_id in self._next:  # it is active, and its further points are noted
+            self._newest[job_id, metric] = tuple(found)
+        return found
+
+    def _note(self, job_id: str, metric: str, point: Point) -> None:
+        known = self._newest.get((job_id, metric))
+        if known is not None and point.value is not None and math.isfinite(point.value):
+            self._newest[job_id, metric] = (*known, point.value)[-NEWEST:]
 
     def forget(self, job_id: str) -> None:
         """Count a job's points no more, as it has ended."""
         self._next.pop(job_id, None)
         self._dense.pop(job_id, None)
+        for key in [key for key in self._newest if key[0] == job_id]:
+            del self._newest[key]
 
     def _numbers(self, job_id: str) -> dict[str, int]:
         if job_id not in self._next:

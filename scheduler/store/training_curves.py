@@ -10,7 +10,7 @@ Points = TypeVar("Points")
 _MARK = "\x1f"  # before the name of such a figure, so that it is no script's metric
 GOODPUT, STEP_S = f"{_MARK}goodput", f"{_MARK}step_s"
 BATCH_SIZE, LR, NOISE = f"{_MARK}batch_size", f"{_MARK}lr", f"{_MARK}noise_scale"
-CURVES = (GOODPUT, BATCH_SIZE, LR, NOISE, STEP_S)
+CURVES = frozenset({GOODPUT, BATCH_SIZE, LR, NOISE, STEP_S})
 
 
 def divided(found: Mapping[str, Points]) -> tuple[dict[str, Points], dict[str, Points]]:

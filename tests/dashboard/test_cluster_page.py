@@ -14,6 +14,7 @@ from tests.support.cycles import World
 
 WELL = HealthView(tick_age_s=0.1, round_age_s=2.0, degraded_since_s=None, degraded=None, trouble="", notes=[])
 
+NO_JOBS: Any = {"names": {}, "waiting": [], "aside": [], "asides": 0}
 NO_PRICES: Any = {"since_s": 0.0, "until_s": 86_400.0, "prices": {}}
 
 
@@ -53,19 +54,19 @@ def view_of(folder: Path, nodes: str = "1x t4:4, 1x a100:2", story: str = "") ->
     ],
 )
 def test_one_sentence_says_what_the_cluster_does(tmp_path: Path, statuses: dict[str, int], told: str) -> None:
-    assert cluster_page(view_of(tmp_path), WELL, statuses, [], NO_PRICES).answer == told
+    assert cluster_page(view_of(tmp_path), WELL, statuses, NO_JOBS, NO_PRICES).answer == told
 
 
 def test_a_cluster_without_nodes_says_so(tmp_path: Path) -> None:
     empty = {**view_of(tmp_path), "nodes": []}
-    assert cluster_page(empty, WELL, {}, [], NO_PRICES).answer == "No node is here yet."
-    told = cluster_page(empty, WELL, {"waiting": 2}, [], NO_PRICES).answer
+    assert cluster_page(empty, WELL, {}, NO_JOBS, NO_PRICES).answer == "No node is here yet."
+    told = cluster_page(empty, WELL, {"waiting": 2}, NO_JOBS, NO_PRICES).answer
     assert told == "No node is here yet. 2 jobs wait."
 
 
 def test_each_gpu_is_one_square_with_its_job(tmp_path: Path) -> None:
     view = view_of(tmp_path, story="submit a unprofiled\nwish a t4-000:2\ngo\nruns a")
-    page = cluster_page(view, WELL, {"running": 1}, [row("a-1", "resnet")], NO_PRICES)
+    page = cluster_page(view, WELL, {"running": 1}, {**NO_JOBS, "names": {"a-1": "resnet"}}, NO_PRICES)
     t4 = next(card for card in page.cards if card.gpu_type == "t4")
     assert [square.name for square in t4.squares] == ["resnet", "resnet", "", ""]
     assert (t4.free, [(one.name, one.gpus) for one in t4.jobs]) == (2, [("resnet", 2)])
@@ -77,7 +78,7 @@ def test_jobs_that_one_may_not_see_have_no_name(tmp_path: Path) -> None:
     view = view_of(tmp_path, "1x t4:2")
     view["nodes"][0]["devices"][0]["tenants"] = {OTHERS: 1.0}
     view["nodes"][0]["jobs"] = {OTHERS: 1}
-    (card,) = cluster_page(view, WELL, {"running": 1}, [row("a-1", "resnet")], NO_PRICES).cards
+    (card,) = cluster_page(view, WELL, {"running": 1}, {**NO_JOBS, "names": {"a-1": "resnet"}}, NO_PRICES).cards
     assert (card.squares[0].name, card.jobs[0].name) == ("another user's job", "another user's job")
 
 
@@ -91,14 +92,15 @@ def test_what_needs_a_person_is_an_alert_and_nothing_else_is(tmp_path: Path) -> 
         trouble="",
         notes=["degraded since noon"],
     )
-    page = cluster_page(view, hurt, {}, [], NO_PRICES)
+    page = cluster_page(view, hurt, {}, NO_JOBS, NO_PRICES)
     assert page.alerts == (Alert("Nothing can be stored: disk is full. Jobs train on; changes are refused."),)
     assert page.notes == ("a node drains",)
-    assert cluster_page(view, WELL, {}, [], NO_PRICES).alerts == ()
+    assert cluster_page(view, WELL, {}, NO_JOBS, NO_PRICES).alerts == ()
 
 
 def test_jobs_that_are_set_aside_are_alerts_with_a_link(tmp_path: Path) -> None:
-    jobs = [row(f"a-{at}", f"a{at}", "quarantined", "its rows cannot be read") for at in range(5)]
+    aside = [row(f"a-{at}", f"a{at}", "quarantined", "its rows cannot be read") for at in range(3)]
+    jobs = {**NO_JOBS, "aside": aside, "asides": 5}
     alerts = cluster_page(view_of(tmp_path), WELL, {}, jobs, NO_PRICES).alerts
     assert alerts[0] == Alert("a0 takes part in no round: its rows cannot be read.", "/jobs/a-0")
     assert [alert.text for alert in alerts][3:] == ["2 more jobs take part in no round."]
@@ -106,7 +108,7 @@ def test_jobs_that_are_set_aside_are_alerts_with_a_link(tmp_path: Path) -> None:
 
 def test_the_price_of_a_type_is_a_curve_over_a_day(tmp_path: Path) -> None:
     prices = {**NO_PRICES, "prices": {"t4": [(0.0, 1.0), (43_200.0, 3.0)]}}
-    lines = cluster_page(view_of(tmp_path), WELL, {}, [], prices).types
+    lines = cluster_page(view_of(tmp_path), WELL, {}, NO_JOBS, prices).types
     assert [(line.gpu_type, line.most) for line in lines] == [("a100", None), ("t4", 3.0)]
     assert lines[1].day == "0.0,15.3 50.0,15.3 50.0,2.0 100.0,2.0"
     assert lines[0].day == ""
