@@ -28,6 +28,7 @@ from . import node_orders as node_order_verbs
 from . import rounds as rounds_verb
 from . import secret as secret_verbs
 from . import settings as settings_verbs
+from . import standing as standing_verbs
 from . import store as store_verbs
 from . import teams as teams_verbs
 from . import top as top_verb
@@ -1163,6 +1164,7 @@ metric_verbs.register(app, lambda: _connect(), _resolve, _print)
 settings_verbs.register(app, lambda: _connect(), _print)
 audit_verb.register(app, lambda: _connect(), _print)
 secret_verbs.register(app, lambda: _connect(), _print)
+standing_verbs.register(app, lambda: _connect(), lambda *args: _each(*args))
 teams_verbs.register(app, lambda: _connect(), _print)
 webhook_verbs.register(app, lambda: _connect(), _print)
 events_verb.register(app, lambda: _connect(), _resolve, _print)

@@ -391,6 +391,29 @@ class Client:
         """
         return self._change(job_id, "requeue")
 
+    def set_priority(self, job_id: str, priority: str) -> bool:
+        """Let a job's progress be worth more or less: low, normal, high or urgent. False if it was so before.
+
+        Raises: JobStateError if it has ended; RequestError for one that its team does not allow.
+        """
+        return self._change(job_id, "priority", {"priority": priority})
+
+    def hold(self, job_id: str) -> bool:
+        """Let a job start on no GPUs until it is released; what it has it keeps. False if it was held before."""
+        return self._change(job_id, "hold")
+
+    def release(self, job_id: str) -> bool:
+        """Let a job that is on hold start again. False if it was not."""
+        return self._change(job_id, "release")
+
+    def bump(self, job_id: str) -> bool:
+        """Let a job come first among one's own that wait. Raises: JobStateError if it has ended."""
+        return self._change(job_id, "bump")
+
+    def extend(self, job_id: str, by_s: float) -> bool:
+        """Move the time limit of a job by so many seconds. Raises: JobStateError if it has none."""
+        return self._change(job_id, "extend", {"by_s": by_s})
+
     def _change(self, job_id: str, verb: str, body: dict[str, Any] | None = None) -> bool:
         body = {} if body is None and verb == "resume" else body
         return bool(self._api.post(f"{_path(job_id)}/{verb}", body, key=uuid.uuid4().hex)["changed"])

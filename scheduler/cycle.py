@@ -34,6 +34,7 @@ from .guarding import Guard, log_error
 from .job_orders import JobOrders
 from .jobs.fitting_types import allowed_types
 from .jobs.limits import EVERYTHING, admission
+from .jobs.own_order import in_own_order
 from .jobs.record import JobRecord, Stopped
 from .nodes.node_source import NodeSource
 from .nodes.node_view import NodesSnapshot
@@ -238,7 +239,7 @@ class SchedulingCycle:
     def _snapshot(self, nodes: NodesSnapshot, now: float) -> Snapshot:
         self._records.round_asked = False
         self._times.begin()
-        taking_part = [job for job in self._store.unretired.values() if _takes_part(job, nodes)]
+        taking_part = in_own_order([job for job in self._store.unretired.values() if _takes_part(job, nodes)])
         kept = {job.id for job in taking_part if job.quarantine or stays(job, nodes)}
         jobs = [job for job in taking_part if job.id not in kept]
         set_aside = [job for job in taking_part if job.id in kept]
@@ -464,7 +465,7 @@ class SchedulingCycle:
 
 
 def _takes_part(job: JobRecord, nodes: NodesSnapshot) -> bool:
-    held_back = job.paused or job.cancelled_s is not None
+    held_back = job.paused or job.cancelled_s is not None or (job.on_hold and not job.target)
     return job.active and not held_back and not leaves_node(job, nodes.left_by_executors)
 
 

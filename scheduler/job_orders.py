@@ -103,10 +103,15 @@ class JobOrders:
         self._ask_round()
         return True
 
-    def do(self, job_id: str, verb: Verb, key: str = "") -> bool:
+    def do(self, job_id: str, verb: Verb, key: str = "", *, keeps: bool = False) -> bool:
         """Change a job as its user asks, once for the same key; False if there is nothing to do.
 
-        Only a new round gives it GPUs after that. Raises: KeyError; JobStateError where the verb does not fit;
+        Only a new round gives it GPUs after that.
+
+        Args:
+            keeps: whether a job that has GPUs keeps them until that round.
+
+        Raises: KeyError; JobStateError where the verb does not fit;
         StateError where nothing can be stored now.
         """
         with self._watch.storing(), self._lock:
@@ -120,7 +125,7 @@ class JobOrders:
             if reaction.job is job:
                 return False
             self._records.apply(replace(reaction, job=replace(reaction.job, asked=key or job.asked)), now)
-            if (wanted := self._wanted()) is not None:
+            if (wanted := self._wanted()) is not None and not (keeps and job.target):
                 wanted.slots.pop(job_id, None)
                 if job.quarantine and job.target:  # it keeps what it has until the next round
                     wanted.slots[job_id] = job.target

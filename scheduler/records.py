@@ -14,6 +14,7 @@ from .changes.rest import with_rest
 from .changes.upkeep import due_s, is_news
 from .executors.executor_backend import ExecutorBackend
 from .jobs.record import JobRecord
+from .jobs.trained_time import with_ran
 from .observers.hooks import Change, Hooks
 from .store.store import Store
 
@@ -88,7 +89,7 @@ class Records:
 
     def _apply(self, reaction: Reaction, now: float, cause: ExecutorEvent | None) -> JobRecord:
         before = self.store.get(reaction.job.id)
-        job = with_rest(before, reaction.job, now)
+        job = with_ran(before, with_rest(before, reaction.job, now), now)
         if job != before or reaction.events:
             self.store.save(job, *reaction.events, now=now)
             if is_news(before, job):

@@ -11,15 +11,16 @@ from ...core.job import Phase
 from ...core.settings import Settings
 from ..jobs.record import JobRecord
 from ..nodes.node_view import NodesSnapshot
-from . import drain
+from . import drain, time_limit
 from .admission import admit
 from .commands import EndAll
 from .drain import depart, why_lost
 from .forks import waits_for_copy
 from .profile_reuse import measured_types
 from .profiling import finish_profiling, give_up_late, measure_on_new_types, measure_on_present_types, skip_known
-from .reactions import Reaction, end, lose_slots
+from .reactions import Reaction, end, lose_slots, why_it_ends
 from .rest import leave_node, rest
+from .time_limit import keep_time_limit
 
 SPARE_S = 10.0  # beyond the grace of a program that is cancelled
 Step = Callable[[JobRecord], Reaction]
@@ -38,6 +39,7 @@ def steps(
         yield lambda job: depart(job, nodes, settings, now)
         yield lambda job: leave_node(job, nodes, now)
         yield lambda job: rest(job, nodes, settings, now)
+        yield lambda job: keep_time_limit(job, now)
     if not job.active:
         yield lambda job: retire(job, settings, now)
     elif job.phase is Phase.SUBMITTED:
@@ -99,10 +101,10 @@ def finish_cancelled(job: JobRecord, settings: Settings, now: float) -> Reaction
         return Reaction(job)
     if not job.held:
         saved = "" if job.saved_step is None else f"; it saved at step {job.saved_step}"
-        return end(job, Phase.CANCELLED, f"cancelled by the user{saved}", now)
+        return end(job, Phase.CANCELLED, f"{why_it_ends(job)}{saved}", now)
     if now < job.cancelled_s + _save_s(job, settings):
         return Reaction(job)
-    late = f"cancelled by the user; it had not left its GPUs after {_save_s(job, settings):.0f} s"
+    late = f"{why_it_ends(job)}; it had not left its GPUs after {_save_s(job, settings):.0f} s"
     return replace(end(job, Phase.CANCELLED, late, now), commands=(EndAll(),))
 
 
@@ -143,6 +145,7 @@ def due_s(job: JobRecord, settings: Settings) -> float:
         due.append(job.state.submitted_s + settings.profile_patience_s)
     if job.notice is not None and job.active:
         due.append(drain.due_s(job))
+    due.append(time_limit.due_s(job))
     if job.idle_since_s is not None:
         due.append(job.idle_since_s + settings.executor_idle_s)
     if job.cancelled_s is not None:

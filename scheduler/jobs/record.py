@@ -146,6 +146,10 @@ class JobRecord:
     notice: of a node that goes away; None: there is none.
     quarantine: why it takes part in no round and keeps what it has; "": it takes part.
     cancelled_s: since when it saves and leaves its GPUs, as its user has cancelled it; None: it does not.
+    on_hold: its user lets it start on no GPUs; what it has it keeps.
+    ran_s, runs_since_s: how long it trained before it last began to, and since when it does; None: it does not.
+    told_limit_s: the time limit of whose end its log has told.
+    ending: why it saves and ends; "": its user has cancelled it.
     bumped: when its user had it come first among own jobs; 0: never.
     saved_step: of the checkpoint that it wrote when it last left its GPUs; None: it has not told one.
     beyond: what a later version stored of it.
@@ -210,6 +214,11 @@ class JobRecord:
     cancelled_s: float | None = None
     saved_step: int | None = None
     bumped: float = 0.0
+    on_hold: bool = False
+    ran_s: float = 0.0
+    runs_since_s: float | None = None
+    told_limit_s: float | None = None
+    ending: str = ""
     beyond: Mapping[str, Any] = field(default_factory=dict)
 
     def begun_again(self) -> JobRecord:

@@ -19,6 +19,7 @@ from ..desks.outputs import OutputsDesk
 from ..desks.past_rounds import PastRoundsDesk
 from ..desks.secrets import SecretsDesk
 from ..desks.settings import SettingsDesk
+from ..desks.standing import StandingDesk
 from ..desks.table import Desks
 from ..desks.teams import TeamsDesk
 from ..desks.users import UsersDesk
@@ -53,6 +54,7 @@ def desks_of(parts: Parts, health: Callable[[], Health]) -> Desks:
             JobsDesk(
                 store, cycle, settings, parts.packages, parts.secrets, parts.forks, cycle.teams, parts.webhooks
             ),
+            StandingDesk(store, cycle, cycle.teams),
             JobViewsDesk(
                 store,
                 cycle,

@@ -29,7 +29,7 @@ def wait_reason(
     """
     if not job.active or job.target:
         return None
-    held_back = job.paused or bool(job.quarantine)
+    held_back = job.paused or job.on_hold or bool(job.quarantine)
     if not held_back and cluster is not None and sleepers_waited_for(job, cluster, asleep):
         return WaitReason.NODE_ASLEEP
     told = last is not None and not held_back and not slept_then(job, last)
@@ -43,6 +43,8 @@ def reason_shown(job: JobRecord, cluster: Cluster | None = None, asleep: Sequenc
         return f"quarantined{kept}, and `coadapt requeue {job.id}` lets it take part again: {job.quarantine}"
     if job.paused:
         return "paused by the user"
+    if job.on_hold and job.active and not job.occupied:
+        return "held by the user"
     if job.origin is not None and not job.origin.copied and job.active:
         return f"waiting for the checkpoint of step {job.origin.steps} of {job.origin.job_id}"
     if cluster is not None and (found := sleepers_waited_for(job, cluster, asleep)):
@@ -67,6 +69,8 @@ def why_outside(
         return WaitReason.QUARANTINED
     if job.paused:
         return WaitReason.PAUSED
+    if job.on_hold:
+        return WaitReason.HELD
     if cluster is not None and sleepers_waited_for(job, cluster, asleep):
         return WaitReason.NODE_ASLEEP
     if cluster is not None and _runs_nowhere(job, cluster):
