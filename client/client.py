@@ -220,10 +220,23 @@ class Client:
         return would_happen(job, nodes, most_mib, secrets=self.secrets, teams=self.team_check)
 
     def team_check(self, spec: JobSpec) -> TeamCheck:
-        """Say what teams would make of a job of one's own."""
+        """Say what teams would make of a job of one's own, and the checkpoint that it starts from."""
+        from ..core.job_relations import source_of
         from .team_check import with_team
 
-        return with_team(spec, self.me()["user"], self.teams())
+        found = with_team(spec, self.me()["user"], self.teams())
+        if spec.resume_from is None:
+            return found
+        job, steps = source_of(spec.resume_from)
+        named = self.jobs(name=job)
+        if len(named) != 1:
+            told = f"no job {job}" if not named else f"several jobs are named {job}; give the id of one"
+            return found.also(refused=[f"resume_from: {told}"])
+        changed = {"spec": spec.model_dump(mode="json", exclude_unset=True), "package": "0" * 64}
+        view = self._would_fork(named[0]["id"], steps, changed)
+        start = f"it starts from the checkpoint of step {view['steps']} of {named[0]['id']}"
+        notes = view["notes"] if view["steps"] is None else [start, *view["notes"]]
+        return found.also([f"resume_from: {one}" for one in view["refused"]], notes)
 
     def fork(
         self,

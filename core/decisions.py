@@ -33,6 +33,8 @@ class WaitReason(Code):
     LIMIT_GPUS = "limit_gpus", "its user or team has as many GPUs of each type that it may use as its limit allows"
     BUDGET_USED = "budget_used", "its user or team has used its value units of the month, and other jobs wait"
     HELD = "held", "its user holds it, until `coadapt release`"
+    AFTER_OTHERS = "after_others", "jobs that it starts after have not ended"
+    TRIED_LATER = "tried_later", "it failed, and is tried again after a while"
     PAUSED = "paused", "its user has paused it, until `coadapt resume`"
     MEASURING = "measuring", "it is measured before it first trains"
     COMPILING = "compiling", "the first round waits for the solver's kernels, which are compiled once per install"

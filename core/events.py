@@ -24,6 +24,7 @@ class EventKind(Code):
     METRICS = "metrics", "a metric is not kept, or the target was not reported"
     IDLE = "idle", "the job holds GPUs that it does not use"
     OUTPUTS = "outputs", "outputs or folders of the ended job could not be sent or removed yet"
+    RETRY = "retry", "the job failed, and begins again by itself after a while"
     FINISH = "finish", "the job ended by itself: it succeeded or failed"
     CANCEL = "cancel", "the user ended the job"
     PAUSE = "pause", "the user paused the job: it saves, and gets no GPUs until it is resumed"

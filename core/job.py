@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from .doors import Door, Processes, check, completed, door, processes_of
+from .job_relations import After, ResumeFrom, Retry
 from .notify import Notify, Tracker
 from .phase import Phase
 from .span_field import Span
@@ -187,6 +188,12 @@ class JobSpec(_Strict):
     """Words of the user's own, by which jobs are told apart."""
     time_limit: Span | None = None
     """How long the job may hold GPUs to train, in seconds or as in 24h; then it saves and ends."""
+    after: After | None = None
+    """Jobs that have to end before this one starts: a list of those that have to succeed, or {ok: [], any: []}."""
+    resume_from: ResumeFrom | None = None
+    """Another job whose checkpoint this one starts from, as JOB or JOB@STEP."""
+    retry: Retry | None = None
+    """How the job begins again by itself after it has failed; by default it does not."""
     preemptible: bool = True
     """false: once started, the job keeps its GPUs until it ends."""
     reservation: Reservation | None = None

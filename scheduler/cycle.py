@@ -231,7 +231,7 @@ class SchedulingCycle:
         if job.quarantine and job.active:
             return
         with self._guard.guarded(job_id):
-            for step in steps(job, nodes, self._settings, self._known.with_known, now):
+            for step in steps(job, nodes, self._settings, self._known.with_known, now, self._store.find):
                 reaction = step(self._store.get(job_id))
                 if reaction.job is not job or reaction.events:
                     job = self._records.apply(reaction, now)

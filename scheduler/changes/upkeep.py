@@ -13,6 +13,7 @@ from ..jobs.record import JobRecord
 from ..nodes.node_view import NodesSnapshot
 from . import drain, time_limit
 from .admission import admit
+from .awaited import Find, awaited, look_after
 from .commands import EndAll
 from .drain import depart, why_lost
 from .forks import waits_for_copy
@@ -20,6 +21,7 @@ from .profile_reuse import measured_types
 from .profiling import finish_profiling, give_up_late, measure_on_new_types, measure_on_present_types, skip_known
 from .reactions import Reaction, end, lose_slots, why_it_ends
 from .rest import leave_node, rest
+from .retries import waits_to_retry
 from .time_limit import keep_time_limit
 
 SPARE_S = 10.0  # beyond the grace of a program that is cancelled
@@ -28,9 +30,18 @@ WithKnown = Callable[[JobRecord], JobRecord]
 
 
 def steps(
-    job: JobRecord, nodes: NodesSnapshot, settings: Settings, with_known: WithKnown, now: float
+    job: JobRecord,
+    nodes: NodesSnapshot,
+    settings: Settings,
+    with_known: WithKnown,
+    now: float,
+    find: Find = lambda job_id: None,
 ) -> Iterator[Step]:
-    """Yield the steps for a job in its phase, in order. Each step takes the record that the one before left."""
+    """Yield the steps for a job in its phase, in order. Each step takes the record that the one before left.
+
+    Args:
+        find: returns a job, also one that has ended; None: there is none.
+    """
     yield lambda job: lose_slots(job, nodes.alive, now, lambda gone: why_lost(job, gone, nodes))
     if job.cancelled_s is not None:
         yield lambda job: finish_cancelled(job, settings, now)
@@ -44,10 +55,11 @@ def steps(
         yield lambda job: retire(job, settings, now)
     elif job.phase is Phase.SUBMITTED:
         yield lambda job: begin_again(job, settings, now)
+        yield lambda job: look_after(job, find, now)
         yield (
             lambda job: (
                 Reaction(job)
-                if job.renews or waits_for_copy(job)
+                if job.phase is not Phase.SUBMITTED or _may_not_start(job, find, now)
                 else admit(job, nodes.cluster, with_known, now, nodes.asleep)
             )
         )
@@ -60,6 +72,11 @@ def steps(
         yield lambda job: measure_on_new_types(job, nodes.cluster, now)
         yield from [lambda job: give_up_late(job, settings, now)] * len(job.measured_in)
         yield lambda job: skip_known(job, with_known, now)
+
+
+def _may_not_start(job: JobRecord, find: Find, now: float) -> bool:
+    """Return whether a submitted job waits for something before it may be measured or queued."""
+    return job.renews or waits_for_copy(job) or waits_to_retry(job, now) or bool(awaited(job, find))
 
 
 # The fields that a report of training changes. Neither upkeep nor the launcher looks at them.
@@ -146,6 +163,8 @@ def due_s(job: JobRecord, settings: Settings) -> float:
     if job.notice is not None and job.active:
         due.append(drain.due_s(job))
     due.append(time_limit.due_s(job))
+    if job.phase is Phase.SUBMITTED and job.not_before_s is not None:
+        due.append(job.not_before_s)
     if job.idle_since_s is not None:
         due.append(job.idle_since_s + settings.executor_idle_s)
     if job.cancelled_s is not None:

@@ -189,8 +189,14 @@ def _again(job: JobRecord, kind: EventKind, text: str, now: float, *, saves: boo
         saves: whether its last executor was told to save and leave, which it may not know yet.
     """
     check_limit(job, (job.changed or job).spec.time_limit, now)
+    changed = replace(begin_anew(job, now, saves=saves), retries=0, not_before_s=None)
     native = job.spec.door is Door.NATIVE
     how = "it goes on from its last checkpoint, or from the start without one" if native else "it starts again"
+    return Reaction(changed, (_event(job, kind, now, f"{text}: {how}"),), round=True)
+
+
+def begin_anew(job: JobRecord, now: float, *, saves: bool = False) -> JobRecord:
+    """Return an ended job as one that is to be admitted anew. `saves`: as for `_again`."""
     reason = "" if job.retired else "waiting until its last processes have left their GPUs"
     changed = replace(
         job,
@@ -206,8 +212,7 @@ def _again(job: JobRecord, kind: EventKind, text: str, now: float, *, saves: boo
         faults=0,
         ended_early="",
     )
-    changed = changed.begun_again() if job.retired else changed
-    return Reaction(changed, (_event(job, kind, now, f"{text}: {how}"),), round=True)
+    return changed.begun_again() if job.retired else changed
 
 
 def _after_cancel(job: JobRecord, kind: EventKind, text: str, now: float) -> Reaction:

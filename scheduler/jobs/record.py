@@ -150,6 +150,7 @@ class JobRecord:
     ran_s, runs_since_s: how long it trained before it last began to, and since when it does; None: it does not.
     told_limit_s: the time limit of whose end its log has told.
     ending: why it saves and ends; "": its user has cancelled it.
+    retries, not_before_s: how often it began again by itself, and before when it does not start.
     bumped: when its user had it come first among own jobs; 0: never.
     saved_step: of the checkpoint that it wrote when it last left its GPUs; None: it has not told one.
     beyond: what a later version stored of it.
@@ -219,6 +220,8 @@ class JobRecord:
     runs_since_s: float | None = None
     told_limit_s: float | None = None
     ending: str = ""
+    retries: int = 0
+    not_before_s: float | None = None
     beyond: Mapping[str, Any] = field(default_factory=dict)
 
     def begun_again(self) -> JobRecord:

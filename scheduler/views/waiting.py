@@ -8,6 +8,7 @@ from ...core.cluster import Cluster
 from ...core.decisions import WaitReason
 from ...core.job import Phase
 from ...core.sleeping import SleepingNode
+from ..changes.awaited import WAITS
 from ..jobs.fitting_types import runs_somewhere, waiting_reason
 from ..jobs.record import JobRecord
 from ..jobs.sleeping_nodes import waited_for, why_it_waits
@@ -71,6 +72,10 @@ def why_outside(
         return WaitReason.PAUSED
     if job.on_hold:
         return WaitReason.HELD
+    if job.phase is Phase.SUBMITTED and job.spec.after is not None and job.state.reason.startswith(WAITS):
+        return WaitReason.AFTER_OTHERS
+    if job.phase is Phase.SUBMITTED and job.retries and job.not_before_s is not None:
+        return WaitReason.TRIED_LATER
     if cluster is not None and sleepers_waited_for(job, cluster, asleep):
         return WaitReason.NODE_ASLEEP
     if cluster is not None and _runs_nowhere(job, cluster):

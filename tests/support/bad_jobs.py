@@ -345,6 +345,21 @@ BAD_JOBS = [
         "a letter or digit",
     ),
     BadJob(
+        "a step that is no number",
+        START + "resume_from: train-3@last\n",
+        "resume_from: train-3@last is not JOB or JOB@STEP, such as train-3@500",
+    ),
+    BadJob(
+        "a job to start after that is no name",
+        START + "after: [a b]\n",
+        "after[0]: a b is not the id or the name of a job",
+    ),
+    BadJob(
+        "a wait before a retry in the past",
+        START + "retry: {wait: -10m}\n",
+        "retry.wait: -10m is in the past; a span above 0 is accepted, such as 24h",
+    ),
+    BadJob(
         "a time limit in the past",
         START + "time_limit: -1h\n",
         "time_limit: -1h is in the past; a span above 0 is accepted, such as 24h",

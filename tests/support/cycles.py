@@ -322,7 +322,7 @@ class World:
     def on_submit(self, name: str, *options: str) -> None:
         """Do `submit a types=t4 same=key fingerprint=f unprofiled rigid=2 kept most_failures=0 restarts=never`.
 
-        Also `limit=1h`.
+        Also `limit=1h`, `ok=a` or `any=a` of jobs that it starts after, and `retries=2`.
         """
         given = dict(option.partition("=")[::2] for option in options)
         resources: dict[str, Any] = {"max_gpus": 8}
@@ -344,6 +344,8 @@ class World:
                 "max_failures": int(given.get("most_failures", 3)),
                 "restart_policy": given.get("restarts"),
                 "time_limit": given.get("limit"),
+                "after": {field: [self.ids[given[field]]] for field in ("ok", "any") if field in given} or None,
+                "retry": {"times": int(given["retries"]), "wait": 60} if "retries" in given else None,
                 "reservation": {"gpu_type": given["reserved"], "gpus": 1} if "reserved" in given else None,
             }
         )
