@@ -118,6 +118,7 @@ RULES: Mapping[tuple[str, str], Rule] = {
     ("DELETE", "/v1/windows/{window}"): _operate("window.remove"),
     ("GET", "/v1/packages/{name}"): Rule(Role.USER),
     ("PUT", "/v1/packages/{name}"): _change("package.put"),
+    ("GET", "/v1/usage"): _READ,
     ("GET", "/v1/teams"): _READ,
     ("PUT", "/v1/teams"): _operate("teams.apply"),
     ("GET", "/v1/audit"): Rule(Role.OPERATOR),

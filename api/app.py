@@ -35,6 +35,7 @@ from . import (
     sign_in_routes,
     standing_routes,
     team_routes,
+    usage_routes,
     webhook_routes,
     whatif_routes,
 )
@@ -66,6 +67,7 @@ _ROUTERS = (
     sign_in_routes,
     standing_routes,
     team_routes,
+    usage_routes,
     webhook_routes,
     whatif_routes,
 )

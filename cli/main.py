@@ -32,6 +32,7 @@ from . import standing as standing_verbs
 from . import store as store_verbs
 from . import teams as teams_verbs
 from . import top as top_verb
+from . import usage as usage_verb
 from . import webhook as webhook_verbs
 from . import whatif as whatif_verb
 from .exit_codes import AmbiguousJob, Exit, Interrupted, JobNotFound, code_of
@@ -1165,6 +1166,7 @@ settings_verbs.register(app, lambda: _connect(), _print)
 audit_verb.register(app, lambda: _connect(), _print)
 secret_verbs.register(app, lambda: _connect(), _print)
 standing_verbs.register(app, lambda: _connect(), lambda *args: _each(*args))
+usage_verb.register(app, lambda: _connect(), _print)
 teams_verbs.register(app, lambda: _connect(), _print)
 webhook_verbs.register(app, lambda: _connect(), _print)
 events_verb.register(app, lambda: _connect(), _resolve, _print)

@@ -53,6 +53,7 @@ if TYPE_CHECKING:
         TeamsChange,
         TeamsView,
         TimelineRow,
+        UsageSum,
         WebhookRow,
         WhatIfView,
         WindowRow,
@@ -802,6 +803,15 @@ class Client:
     def revoke_token(self, token_id: str) -> bool:
         """Revoke a token. Return False if it was revoked before. Raises: UnknownJobError if there is none."""
         return bool(self._api.delete(f"/v1/tokens/{quote(token_id, safe='')}")["changed"])
+
+    def usage(self, by: Sequence[str] = ("team", "user"), since_s: float | None = None) -> Sequence[UsageSum]:
+        """Return what was used, the most first: value units and GPU-hours.
+
+        Args:
+            by: some of team, user and type.
+            since_s: seconds since 1970; by default 30 days ago.
+        """
+        return cast("list[UsageSum]", self._api.get("/v1/usage", by=list(by), since_s=since_s))
 
     def teams(self) -> TeamsView:
         """Return the teams that share the cluster; of others' teams without users."""

@@ -603,6 +603,23 @@ class SecretRow(TypedDict):
     problem: str  # why it cannot be used; "": it can
 
 
+class UsageSum(TypedDict):
+    """A row of `Client.usage()`: GPU-hours, and value units of all but idle ones.
+
+    Idle hours are part of those in which jobs trained.
+    """
+
+    team: NotRequired[str]
+    user: NotRequired[str]
+    type: NotRequired[str]  # the GPU type, with its pool as in a100@lab
+    value_units: float
+    trained_h: float
+    profiled_h: float
+    started_h: float  # processes started
+    idle_h: float  # held in minutes in which a GPU was used less than 5 %
+    lost_h: float  # jobs stood still that had trained: they restarted, moved or left
+
+
 class TeamsView(TypedDict):
     """`Client.teams()`: the file of teams that counts, with all its defaults."""
 

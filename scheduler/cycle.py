@@ -40,6 +40,7 @@ from .nodes.node_source import NodeSource
 from .nodes.node_view import NodesSnapshot
 from .observers.causes import Causes, facts
 from .observers.foresight import Foresight
+from .observers.gpu_time import GpuTimeHook
 from .observers.hooks import CycleHook, HookError, Hooks, IntervalHook, PlanLogHook, RoundDone
 from .observers.known_profiles import KnownProfiles
 from .observers.learning import LearningHook
@@ -126,7 +127,15 @@ class SchedulingCycle:
         self.phase_times, self.tallies = PhaseTimes(), Tallies(clock, store.unretired.values())
         self.foresight = Foresight(settings.services, store, settings.learned_dir, advised, failed)
         own = (IntervalHook(store), PlanLogHook(store), self._known, self.learning, self.foresight)
-        hooks = (*own, self.mean_prices, self.phase_times, self.tallies, RoundLog(store, clock), *hooks)
+        hooks = (
+            *own,
+            self.mean_prices,
+            GpuTimeHook(store, clock, store.unretired.values()),
+            self.phase_times,
+            self.tallies,
+            RoundLog(store, clock),
+            *hooks,
+        )
         self._hooks = Hooks(hooks, strict=strict)
         self._records = Records(store, executors, self._hooks, settings)
         self._models = ModelCache()

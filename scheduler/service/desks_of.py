@@ -22,6 +22,7 @@ from ..desks.settings import SettingsDesk
 from ..desks.standing import StandingDesk
 from ..desks.table import Desks
 from ..desks.teams import TeamsDesk
+from ..desks.usage import UsageDesk
 from ..desks.users import UsersDesk
 from ..desks.webhooks import WebhooksDesk
 from ..desks.whatif import WhatIfDesk
@@ -54,6 +55,7 @@ def desks_of(parts: Parts, health: Callable[[], Health]) -> Desks:
             JobsDesk(
                 store, cycle, settings, parts.packages, parts.secrets, parts.forks, cycle.teams, parts.webhooks
             ),
+            UsageDesk(store, cycle, clock, moments),
             StandingDesk(store, cycle, cycle.teams),
             JobViewsDesk(
                 store,

@@ -96,6 +96,7 @@ ROUTES: list[tuple[str, str, dict[str, Any], set[str]]] = [
     ("PUT", "/v1/secrets/{secret}", {"content": b"x"}, CHANGE),
     ("DELETE", "/v1/secrets/{secret}", {}, CHANGE),
     ("POST", "/v1/secrets/rekey", {}, {OPERATOR}),
+    ("GET", "/v1/usage", {}, KNOWN),
     ("GET", "/v1/teams", {}, KNOWN),
     ("PUT", "/v1/teams", {"json": {"file": {}}}, {OPERATOR}),
     ("GET", "/v1/webhooks", {}, CHANGE),
