@@ -188,7 +188,7 @@ class Client:
         idempotency_key: str | None = None,
         tell: Callable[[str], None] = lambda text: None,
     ) -> str:
-        """Send a job, given as a spec or as the path of a job file; returns its id.
+        """Send a job, given as a spec or as the path of a job file; returns its id, or that of an array.
 
         The working directory travels along. With an idempotency key, a repeated submit makes no second job.
         `tell` is called with a sentence for each kind of file that stays behind and is no known kind.
@@ -336,11 +336,13 @@ class Client:
         name: str | None = None,
         ids: Sequence[str] = (),
         most: int | None = None,
+        team: str | None = None,
+        array: str | None = None,
     ) -> Sequence[JobRow]:
         """Return the newest jobs that fit, in order of submission.
 
         Args:
-            phases, owner, ids: only those; by default of all.
+            phases, owner, ids, team, array: only those; by default of all.
             name: only jobs with that name or id.
             most: so many; None: all.
         """
@@ -351,6 +353,7 @@ class Client:
             limit = PAGE if most is None else min(PAGE, most - len(rows))
             told = {"phase": [one.value for one in phases] or None, "owner": owner, "name": name}
             told["id"] = [*ids] or None
+            told |= {"team": team, "array": array}
             page = self._api.get("/v1/jobs", limit=limit, cursor=cursor, **told)
             rows += page["items"]
             if (cursor := page["next"]) is None:

@@ -129,6 +129,9 @@ class JobRow(TypedDict):
     team: NotRequired[str]  # whose share it uses; "": that of none
     priority: NotRequired[str]  # of `core.teams.Priority`
     labels: NotRequired[dict[str, str]]
+    array: NotRequired[str]  # the id of its array; "": it is of none
+    array_index: NotRequired[int]  # its place there, from 0 on
+    array_values: NotRequired[dict[str, str]]
     predicted: NotRequired[Prediction | None]  # None: nothing is foretold of it, as of a job that has ended
 
 

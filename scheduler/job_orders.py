@@ -9,6 +9,7 @@ from dataclasses import replace
 from ..core.errors import JobStateError, KeyReusedError
 from ..core.events import EventKind
 from ..core.job import JobSpec
+from ..core.job_arrays import ArrayElement
 from ..core.job_limits import JobLimitError
 from ..core.teams import Teams
 from .changes.reactions import Reaction
@@ -20,6 +21,7 @@ from .records import Records
 from .rounds.transition import Wanted
 from .runtime.clock import Clock
 from .runtime.degraded import StoreWatch
+from .store import tables
 from .store.events import Event
 from .store.store import Store
 
@@ -85,6 +87,46 @@ class JobOrders:
             elif origin is None and job.life == 0:
                 _check_same(job, spec, package, owner)
         return job
+
+    def submit_array(
+        self,
+        spec: JobSpec,
+        *,
+        idempotency_key: str,
+        package: str | None,
+        script_key: str,
+        origin: Origin | None,
+        owner: str,
+        teams: Teams | None,
+    ) -> list[JobRecord]:
+        """Store a job of each element of an array, all of them or none; the same key again returns the same jobs.
+
+        Raises: JobLimitError where these are too many; StateError.
+        """
+        with self._watch.storing(), self._lock:
+            if (known := self._store.submitted(idempotency_key)) is not None:
+                return list(self._store.every(tables.chosen((), owner, None, array=known.array)))
+            elements = spec.elements()
+            check_queue(owner, spec.team, self._store.unretired.values(), teams, len(elements))
+            jobs: list[JobRecord] = []
+            with self._store.together():
+                for index, (values, one) in enumerate(elements):
+                    job, _ = self._store.submit(
+                        one,
+                        self._clock.steady_s(),
+                        idempotency_key=f"{idempotency_key}#{index}" if index else idempotency_key,
+                        package=package,
+                        script_key=script_key,
+                        origin=origin,
+                        owner=owner,
+                        element=ArrayElement(jobs[0].array if jobs else "", index, values),
+                    )
+                    jobs.append(job)
+            for job in jobs:
+                self._tallies.submitted += 1
+                self._records.note(job)
+            self._ask_round()
+        return jobs
 
     def cancel(self, job_id: str, *, save: bool = False) -> bool:
         """End a job; False if it had ended before, or saves already. Raises: KeyError; StateError.

@@ -15,6 +15,16 @@ class NamedJobs:
     def __init__(self, store: Store, teams: AppliedTeams) -> None:
         self._store, self._teams = store, teams
 
+    def all(self, name: str, user: str) -> list[JobRecord]:
+        """Return the job of an id or a name, or all jobs of an array. Raises: KeyError, with a sentence."""
+        if "+" not in name:
+            return [self.find(name, user)]
+        reader = Reader(user, self._teams.of_user(user))
+        found = list(self._store.every(tables.chosen((), None, None, (), reader, array=name)))
+        if not found:
+            raise KeyError(f"no array {name}")
+        return found
+
     def find(self, name: str, user: str) -> JobRecord:
         """Return a job. Raises: KeyError, with a sentence for a person."""
         reader = Reader(user, self._teams.of_user(user))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from ...core.errors import JobStateError
@@ -46,11 +46,11 @@ def awaited(job: JobRecord, find: Find) -> list[str]:
     return [job_id for job_id in job.spec.after.all if (found := find(job_id)) is not None and found.active]
 
 
-def resolved(after: AfterJobs, named: Callable[[str], JobRecord]) -> AfterJobs:
+def resolved(after: AfterJobs, named: Callable[[str], Sequence[JobRecord]]) -> AfterJobs:
     """Return the same with ids in place of names.
 
     Args:
-        named: returns the job of an id or a name. Raises: KeyError.
+        named: returns the job of an id or a name, or the jobs of an array. Raises: KeyError.
 
     Raises: JobLimitError for one that is unknown, or that has failed already.
     """
@@ -58,13 +58,14 @@ def resolved(after: AfterJobs, named: Callable[[str], JobRecord]) -> AfterJobs:
     for field in ("ok", "any"):
         for name in getattr(after, field):
             try:
-                job = named(name)
+                jobs = named(name)
             except KeyError as error:
                 raise JobLimitError([f"after.{field}: {error.args[0]}"]) from None
-            if field == "ok" and not job.active and job.phase is not Phase.SUCCEEDED:
-                told = f"after.ok: {job.id} has {_was(job)}; only a job that succeeds lets this one start"
-                raise JobLimitError([told])
-            found.setdefault(field, []).append(job.id)
+            for job in jobs:
+                if field == "ok" and not job.active and job.phase is not Phase.SUCCEEDED:
+                    told = f"after.ok: {job.id} has {_was(job)}; only a job that succeeds lets this one start"
+                    raise JobLimitError([told])
+                found.setdefault(field, []).append(job.id)
     return AfterJobs.model_validate({field: list(dict.fromkeys(ids)) for field, ids in found.items()})
 
 

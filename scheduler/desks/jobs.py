@@ -16,7 +16,7 @@ from ...estimators.measurements import Measurements
 from ..access.named_jobs import NamedJobs
 from ..access.secrets import Secrets
 from ..changes.awaited import check_circle, resolved
-from ..changes.forks import Forks, check_resumed, origin_of, would_fork
+from ..changes.forks import Forks, check_resumed, origin_of, waits_for_copy, would_fork
 from ..changes.submissions import accepted
 from ..changes.verbs import VERBS, resume_changed
 from ..cycle import SchedulingCycle
@@ -59,6 +59,8 @@ class JobsDesk:
             spec, origin = self._related(spec, owner), self._origin(spec, owner, script_key)
         else:  # what it names may have ended or gone since
             spec, origin = spec.model_copy(update={"after": known.spec.after}), known.origin
+        if spec.array is not None:
+            return self._submit_array(spec, package, idempotency_key, script_key, owner, origin)
         job = self._cycle.orders.submit(
             spec,
             idempotency_key=idempotency_key,
@@ -71,6 +73,30 @@ class JobsDesk:
         if known is None and origin is not None:
             self._forks.begin(job.id)
         return job.id
+
+    def _submit_array(
+        self,
+        spec: JobSpec,
+        package: str | None,
+        key: str,
+        script_key: str,
+        owner: str,
+        origin: Origin | None,
+    ) -> str:
+        """Store the jobs of an array and return its id."""
+        jobs = self._cycle.orders.submit_array(
+            spec,
+            idempotency_key=key,
+            package=package,
+            script_key=script_key,
+            origin=origin,
+            owner=owner,
+            teams=self._teams.now,
+        )
+        for job in jobs:
+            if waits_for_copy(job):
+                self._forks.begin(job.id)
+        return jobs[0].array
 
     def fork(
         self, job_id: str, steps: int | None, idempotency_key: str, changed: Mapping[str, str], owner: str = ""
@@ -116,6 +142,8 @@ class JobsDesk:
         Raises: KeyError, JobStateError; pydantic.ValidationError for a bad spec.
         """
         spec, job = accepted(spec_json, package, self._packages), self._store.get(job_id)
+        if spec.array is not None:
+            raise JobLimitError(["array: a changed file is of one job; leave it out"])
         spec = self._related(self._of_same_team(spec, job), job.owner)
         check_circle(job_id, spec.after, self._store.find)
         self._check(spec, job.owner)
@@ -160,7 +188,7 @@ class JobsDesk:
         """Return a job with ids of the jobs that it starts after. Raises: JobLimitError."""
         if spec.after is None:
             return spec
-        return spec.model_copy(update={"after": resolved(spec.after, lambda name: self._named.find(name, owner))})
+        return spec.model_copy(update={"after": resolved(spec.after, lambda name: self._named.all(name, owner))})
 
     def _origin(self, spec: JobSpec, owner: str, script_key: str) -> Origin | None:
         """Return the checkpoint of another job that a job file names. Raises: JobLimitError."""
@@ -211,7 +239,7 @@ class JobsDesk:
 
 def _without_relations(spec: JobSpec) -> JobSpec:
     """Return the spec of a fork, which starts from its source, and at once."""
-    return spec.model_copy(update={"after": None, "resume_from": None})
+    return spec.model_copy(update={"after": None, "resume_from": None, "array": None})
 
 
 def _named(spec: JobSpec, changed: Mapping[str, str]) -> JobSpec:

@@ -151,6 +151,7 @@ class JobRecord:
     told_limit_s: the time limit of whose end its log has told.
     ending: why it saves and ends; "": its user has cancelled it.
     retries, not_before_s: how often it began again by itself, and before when it does not start.
+    array, array_index, array_values: the id of its array, its place there from 0 on, and its values; "": of none.
     bumped: when its user had it come first among own jobs; 0: never.
     saved_step: of the checkpoint that it wrote when it last left its GPUs; None: it has not told one.
     beyond: what a later version stored of it.
@@ -220,6 +221,9 @@ class JobRecord:
     runs_since_s: float | None = None
     told_limit_s: float | None = None
     ending: str = ""
+    array: str = ""
+    array_index: int = 0
+    array_values: Mapping[str, str] = field(default_factory=dict)
     retries: int = 0
     not_before_s: float | None = None
     beyond: Mapping[str, Any] = field(default_factory=dict)
