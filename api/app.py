@@ -33,7 +33,9 @@ from . import (
     page_routes,
     secret_routes,
     sign_in_routes,
+    standing_routes,
     team_routes,
+    usage_routes,
     webhook_routes,
     whatif_routes,
 )
@@ -63,7 +65,9 @@ _ROUTERS = (
     page_routes,
     secret_routes,
     sign_in_routes,
+    standing_routes,
     team_routes,
+    usage_routes,
     webhook_routes,
     whatif_routes,
 )

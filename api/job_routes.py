@@ -74,12 +74,14 @@ async def list_jobs(
     name: Annotated[str | None, Query(max_length=200)] = None,
     job_id: Annotated[list[str] | None, Query(alias="id", max_length=MOST_ROWS)] = None,
     team: Annotated[str | None, Query(max_length=63)] = None,
+    array: Annotated[str | None, Query(max_length=100)] = None,
 ) -> Response:
     """Return jobs, newest first."""
     phases = sorted({one.value for one in phase or ()})
-    query = [phases, owner, name, job_id, *([] if team is None else [team])]
+    chosen = [one for one in (team, array) if one is not None]
+    query = [phases, owner, name, job_id, *chosen]
     place, reader = number_of_place(cursor, query), reader_of(request)
-    rows, before = await ask(request, "page", place, limit, phases, owner, name, job_id or [], reader, team)
+    rows, before = await ask(request, "page", place, limit, phases, owner, name, job_id or [], reader, team, array)
     return answer({"items": rows, "next": None if before is None else cursor_of(before, query)})
 
 

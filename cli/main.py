@@ -18,7 +18,7 @@ import typer
 from ..core.cloud import Cloud
 from ..core.isolation import Isolation
 from ..core.refused_values import why_refused
-from . import access
+from . import access, arrays
 from . import audit as audit_verb
 from . import browser as open_verb
 from . import down as down_verb
@@ -28,9 +28,11 @@ from . import node_orders as node_order_verbs
 from . import rounds as rounds_verb
 from . import secret as secret_verbs
 from . import settings as settings_verbs
+from . import standing as standing_verbs
 from . import store as store_verbs
 from . import teams as teams_verbs
 from . import top as top_verb
+from . import usage as usage_verb
 from . import webhook as webhook_verbs
 from . import whatif as whatif_verb
 from .exit_codes import AmbiguousJob, Exit, Interrupted, JobNotFound, code_of
@@ -385,6 +387,9 @@ def submit(
         else:
             say("\n".join(ids))
         return Exit.OK
+    ids = arrays.expanded(client, ids, lambda _, one: one, True)
+    if follow and len(ids) > 1:
+        raise typer.BadParameter("--follow takes one job, and no array; use --wait")
     return _wait(client, ids, follow, as_json)
 
 
@@ -527,6 +532,9 @@ def list_jobs(
     every: Annotated[
         bool, typer.Option("--all", help="Every job, also those that ended long ago; --json has them all.")
     ] = False,
+    array: Annotated[
+        str | None, typer.Option(metavar="ARRAY", help="Every job of one array, such as sweep+7.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Show the jobs: what each is doing, GPUs, batch size, progress, when it may end."""
@@ -534,12 +542,16 @@ def list_jobs(
     from .show import jobs_table
 
     client, now = _connect(), time.time()
-    if as_json:
+    if array is not None:
+        rows = list(client.jobs(array=array))
+        _print(rows if as_json else jobs_table(rows, now), as_json)
+    elif as_json:
         _print(every_job(client, active), True)
     elif every:
         _print(jobs_table(every_job(client, active), now), False)
     else:
         rows, missing = jobs_of_now(client, active, now)
+        rows = arrays.folded(rows, lambda one: client.jobs(array=one))
         _print(jobs_table(rows, now, missing=missing), False)
 
 
@@ -663,7 +675,7 @@ def cancel(
     from .verbs import cancelled
 
     client = _connect()
-    ids = list(dict.fromkeys(_resolve(client, job) for job in jobs))
+    ids = arrays.expanded(client, jobs, _resolve, False)
     cancelled(client, ids, now=now, show=partial(_print, as_json=True) if as_json else None)
 
 
@@ -753,7 +765,8 @@ def _each(client: Client, jobs: Sequence[str], verb: Callable[[str], bool], done
     from .verbs import each
 
     show = partial(_print, as_json=True) if as_json else None
-    return each([_resolve(client, job) for job in jobs], verb, done, show)
+    ids = arrays.expanded(client, jobs, _resolve, done in ("resumed", "requeued"))
+    return each(ids, verb, done, show)
 
 
 @app.command()
@@ -1163,6 +1176,8 @@ metric_verbs.register(app, lambda: _connect(), _resolve, _print)
 settings_verbs.register(app, lambda: _connect(), _print)
 audit_verb.register(app, lambda: _connect(), _print)
 secret_verbs.register(app, lambda: _connect(), _print)
+standing_verbs.register(app, lambda: _connect(), lambda *args: _each(*args))
+usage_verb.register(app, lambda: _connect(), _print)
 teams_verbs.register(app, lambda: _connect(), _print)
 webhook_verbs.register(app, lambda: _connect(), _print)
 events_verb.register(app, lambda: _connect(), _resolve, _print)

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from ..client.client import Client
 
 NOTHING_TO_DO = {"paused": "was paused before", "resumed": "was resumed before", "requeued": "waits already"}
+WAS_SO = "was so before"
 
 
 def each(
@@ -34,7 +35,7 @@ def each(
             say(f"coadapt: {error}", error=True)
             continue
         if show is None:
-            say(f"{job_id} {done if rows[-1][done] else NOTHING_TO_DO[done]}")
+            say(f"{job_id} {done if rows[-1][done] else NOTHING_TO_DO.get(done, WAS_SO)}")
     if show is not None:
         show(rows)
     return Exit.USAGE if any("refused" in row for row in rows) else Exit.OK

@@ -26,6 +26,7 @@ from ..core.schemas import (
     TeamsChange,
     TeamsView,
     TimelineRow,
+    UsageSum,
     WebhookRow,
     WhatIfView,
     WindowRow,
@@ -44,6 +45,7 @@ ANSWERS: dict[str, Any] = {
     "metrics": MetricsView,
     "prune": list[PrunedRow],
     "teams": TeamsView,
+    "usage": list[UsageSum],
     "teams apply": TeamsChange,  # also of `Client.check_teams`
     "backup": BackupView,
     "settings": list[SettingRow],

@@ -53,6 +53,7 @@ if TYPE_CHECKING:
         TeamsChange,
         TeamsView,
         TimelineRow,
+        UsageSum,
         WebhookRow,
         WhatIfView,
         WindowRow,
@@ -187,7 +188,7 @@ class Client:
         idempotency_key: str | None = None,
         tell: Callable[[str], None] = lambda text: None,
     ) -> str:
-        """Send a job, given as a spec or as the path of a job file; returns its id.
+        """Send a job, given as a spec or as the path of a job file; returns its id, or that of an array.
 
         The working directory travels along. With an idempotency key, a repeated submit makes no second job.
         `tell` is called with a sentence for each kind of file that stays behind and is no known kind.
@@ -220,10 +221,23 @@ class Client:
         return would_happen(job, nodes, most_mib, secrets=self.secrets, teams=self.team_check)
 
     def team_check(self, spec: JobSpec) -> TeamCheck:
-        """Say what teams would make of a job of one's own."""
+        """Say what teams would make of a job of one's own, and the checkpoint that it starts from."""
+        from ..core.job_relations import source_of
         from .team_check import with_team
 
-        return with_team(spec, self.me()["user"], self.teams())
+        found = with_team(spec, self.me()["user"], self.teams())
+        if spec.resume_from is None:
+            return found
+        job, steps = source_of(spec.resume_from)
+        named = self.jobs(name=job)
+        if len(named) != 1:
+            told = f"no job {job}" if not named else f"several jobs are named {job}; give the id of one"
+            return found.also(refused=[f"resume_from: {told}"])
+        changed = {"spec": spec.model_dump(mode="json", exclude_unset=True), "package": "0" * 64}
+        view = self._would_fork(named[0]["id"], steps, changed)
+        start = f"it starts from the checkpoint of step {view['steps']} of {named[0]['id']}"
+        notes = view["notes"] if view["steps"] is None else [start, *view["notes"]]
+        return found.also([f"resume_from: {one}" for one in view["refused"]], notes)
 
     def fork(
         self,
@@ -322,11 +336,13 @@ class Client:
         name: str | None = None,
         ids: Sequence[str] = (),
         most: int | None = None,
+        team: str | None = None,
+        array: str | None = None,
     ) -> Sequence[JobRow]:
         """Return the newest jobs that fit, in order of submission.
 
         Args:
-            phases, owner, ids: only those; by default of all.
+            phases, owner, ids, team, array: only those; by default of all.
             name: only jobs with that name or id.
             most: so many; None: all.
         """
@@ -337,6 +353,7 @@ class Client:
             limit = PAGE if most is None else min(PAGE, most - len(rows))
             told = {"phase": [one.value for one in phases] or None, "owner": owner, "name": name}
             told["id"] = [*ids] or None
+            told |= {"team": team, "array": array}
             page = self._api.get("/v1/jobs", limit=limit, cursor=cursor, **told)
             rows += page["items"]
             if (cursor := page["next"]) is None:
@@ -390,6 +407,29 @@ class Client:
         Raises: JobStateError if it is paused.
         """
         return self._change(job_id, "requeue")
+
+    def set_priority(self, job_id: str, priority: str) -> bool:
+        """Let a job's progress be worth more or less: low, normal, high or urgent. False if it was so before.
+
+        Raises: JobStateError if it has ended; RequestError for one that its team does not allow.
+        """
+        return self._change(job_id, "priority", {"priority": priority})
+
+    def hold(self, job_id: str) -> bool:
+        """Let a job start on no GPUs until it is released; what it has it keeps. False if it was held before."""
+        return self._change(job_id, "hold")
+
+    def release(self, job_id: str) -> bool:
+        """Let a job that is on hold start again. False if it was not."""
+        return self._change(job_id, "release")
+
+    def bump(self, job_id: str) -> bool:
+        """Let a job come first among one's own that wait. Raises: JobStateError if it has ended."""
+        return self._change(job_id, "bump")
+
+    def extend(self, job_id: str, by_s: float) -> bool:
+        """Move the time limit of a job by so many seconds. Raises: JobStateError if it has none."""
+        return self._change(job_id, "extend", {"by_s": by_s})
 
     def _change(self, job_id: str, verb: str, body: dict[str, Any] | None = None) -> bool:
         body = {} if body is None and verb == "resume" else body
@@ -766,6 +806,15 @@ class Client:
     def revoke_token(self, token_id: str) -> bool:
         """Revoke a token. Return False if it was revoked before. Raises: UnknownJobError if there is none."""
         return bool(self._api.delete(f"/v1/tokens/{quote(token_id, safe='')}")["changed"])
+
+    def usage(self, by: Sequence[str] = ("team", "user"), since_s: float | None = None) -> Sequence[UsageSum]:
+        """Return what was used, the most first: value units and GPU-hours.
+
+        Args:
+            by: some of team, user and type.
+            since_s: seconds since 1970; by default 30 days ago.
+        """
+        return cast("list[UsageSum]", self._api.get("/v1/usage", by=list(by), since_s=since_s))
 
     def teams(self) -> TeamsView:
         """Return the teams that share the cluster; of others' teams without users."""

@@ -30,7 +30,7 @@ from ..core.refused_values import accepted, choices, one_line, shown
 SCHEMA_PATH = Path(__file__).with_name("job_schema.json")
 
 # Fields that are text whatever their values look like: `args: [--lr, 0.10]` passes "0.10".
-_TEXT_FIELDS = ("name", "script", "working_dir", "args", "env", "pip", "fingerprint", "team", "labels")
+_TEXT_FIELDS = ("name", "script", "working_dir", "args", "env", "pip", "fingerprint", "team", "labels", "array")
 
 
 class JobFileError(ValueError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..core.job import JobSpec
@@ -18,6 +19,10 @@ class TeamCheck:
     spec: JobSpec
     refused: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+
+    def also(self, refused: Sequence[str] = (), notes: Sequence[str] = ()) -> TeamCheck:
+        """Return it with more sentences."""
+        return TeamCheck(self.spec, (*self.refused, *refused), (*self.notes, *notes))
 
 
 def with_team(spec: JobSpec, user: str, view: TeamsView) -> TeamCheck:

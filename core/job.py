@@ -13,6 +13,8 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from .doors import Door, Processes, check, completed, door, processes_of
+from .job_arrays import Array, filled_in, used_in
+from .job_relations import After, ResumeFrom, Retry
 from .notify import Notify, Tracker
 from .phase import Phase
 from .span_field import Span
@@ -187,6 +189,14 @@ class JobSpec(_Strict):
     """Words of the user's own, by which jobs are told apart."""
     time_limit: Span | None = None
     """How long the job may hold GPUs to train, in seconds or as in 24h; then it saves and ends."""
+    after: After | None = None
+    """Jobs that have to end before this one starts: a list of those that have to succeed, or {ok: [], any: []}."""
+    resume_from: ResumeFrom | None = None
+    """Another job whose checkpoint this one starts from, as JOB or JOB@STEP."""
+    array: Array | None = None
+    """A grid or a list of values, each of which makes a job: {NAME} in args, command and env stands for one."""
+    retry: Retry | None = None
+    """How the job begins again by itself after it has failed; by default it does not."""
     preemptible: bool = True
     """false: once started, the job keeps its GPUs until it ends."""
     reservation: Reservation | None = None
@@ -235,6 +245,35 @@ class JobSpec(_Strict):
             if name in RESERVED_ENV or name.startswith("COADAPT_"):
                 raise ValueError(f"env.{name}: set by coadapt for each worker and cannot be given")
         return self
+
+    @model_validator(mode="after")
+    def _array_is_used(self) -> JobSpec:
+        if self.array is not None:
+            used = used_in(iter([*self.args, *self.command, *self.env.values()]))
+            for name in self.array.names:
+                if name not in used:
+                    raise ValueError(
+                        f"array: {{{name}}} stands in no args, command or env, so its values do nothing"
+                    )
+        return self
+
+    def elements(self) -> list[tuple[dict[str, str], JobSpec]]:
+        """Return the values and the job of each element of an array; raises where it is none."""
+        assert self.array is not None
+        return [
+            (
+                values,
+                self.model_copy(
+                    update={
+                        "array": None,
+                        "args": [filled_in(text, values) for text in self.args],
+                        "command": [filled_in(text, values) for text in self.command],
+                        "env": {name: filled_in(text, values) for name, text in self.env.items()},
+                    }
+                ),
+            )
+            for values in self.array.elements()
+        ]
 
     @model_validator(mode="after")
     def _some_gpus_can_hold_the_batch(self) -> JobSpec:

@@ -8,6 +8,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 _PATTERNS = {
+    r"^[A-Za-z0-9][A-Za-z0-9_.+-]{0,99}$": "the id or the name of a job",
+    r"^[A-Za-z0-9][A-Za-z0-9_.+-]{0,99}(@[0-9]{1,12})?$": "JOB or JOB@STEP, such as train-3@500",
     r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$": 'a name of 1 to 63 letters, digits, ".", "_" and "-" that starts with '
     "a letter or digit",
     r"^[\w.]+:\w+$": "module:function",

@@ -129,6 +129,9 @@ class JobRow(TypedDict):
     team: NotRequired[str]  # whose share it uses; "": that of none
     priority: NotRequired[str]  # of `core.teams.Priority`
     labels: NotRequired[dict[str, str]]
+    array: NotRequired[str]  # the id of its array; "": it is of none
+    array_index: NotRequired[int]  # its place there, from 0 on
+    array_values: NotRequired[dict[str, str]]
     predicted: NotRequired[Prediction | None]  # None: nothing is foretold of it, as of a job that has ended
 
 
@@ -601,6 +604,23 @@ class SecretRow(TypedDict):
     created_s: float
     changed_s: float
     problem: str  # why it cannot be used; "": it can
+
+
+class UsageSum(TypedDict):
+    """A row of `Client.usage()`: GPU-hours, and value units of all but idle ones.
+
+    Idle hours are part of those in which jobs trained.
+    """
+
+    team: NotRequired[str]
+    user: NotRequired[str]
+    type: NotRequired[str]  # the GPU type, with its pool as in a100@lab
+    value_units: float
+    trained_h: float
+    profiled_h: float
+    started_h: float  # processes started
+    idle_h: float  # held in minutes in which a GPU was used less than 5 %
+    lost_h: float  # jobs stood still that had trained: they restarted, moved or left
 
 
 class TeamsView(TypedDict):

@@ -6,9 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
-from .spans import ACCEPTED, seconds_of
-
-MOST_S = 10 * 365 * 86400.0  # ten years
+from .spans import ACCEPTED, MOST_S, seconds_of
 
 
 def _as_seconds(value: Any) -> Any:

@@ -11,7 +11,7 @@ from .job import JobSpec
 from .refused_values import why_refused
 
 # What says which job it is, and what it is for one time only.
-NOT_IN_TEMPLATES = ("name", "script", "command", "working_dir", "team")
+NOT_IN_TEMPLATES = ("name", "script", "command", "working_dir", "team", "after", "resume_from", "array")
 _PROBE = {"name": "template", "script": "train.py"}
 
 

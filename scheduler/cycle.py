@@ -34,11 +34,13 @@ from .guarding import Guard, log_error
 from .job_orders import JobOrders
 from .jobs.fitting_types import allowed_types
 from .jobs.limits import EVERYTHING, admission
+from .jobs.own_order import in_own_order
 from .jobs.record import JobRecord, Stopped
 from .nodes.node_source import NodeSource
 from .nodes.node_view import NodesSnapshot
 from .observers.causes import Causes, facts
 from .observers.foresight import Foresight
+from .observers.gpu_time import GpuTimeHook
 from .observers.hooks import CycleHook, HookError, Hooks, IntervalHook, PlanLogHook, RoundDone
 from .observers.known_profiles import KnownProfiles
 from .observers.learning import LearningHook
@@ -125,7 +127,15 @@ class SchedulingCycle:
         self.phase_times, self.tallies = PhaseTimes(), Tallies(clock, store.unretired.values())
         self.foresight = Foresight(settings.services, store, settings.learned_dir, advised, failed)
         own = (IntervalHook(store), PlanLogHook(store), self._known, self.learning, self.foresight)
-        hooks = (*own, self.mean_prices, self.phase_times, self.tallies, RoundLog(store, clock), *hooks)
+        hooks = (
+            *own,
+            self.mean_prices,
+            GpuTimeHook(store, clock, store.unretired.values()),
+            self.phase_times,
+            self.tallies,
+            RoundLog(store, clock),
+            *hooks,
+        )
         self._hooks = Hooks(hooks, strict=strict)
         self._records = Records(store, executors, self._hooks, settings)
         self._models = ModelCache()
@@ -230,7 +240,7 @@ class SchedulingCycle:
         if job.quarantine and job.active:
             return
         with self._guard.guarded(job_id):
-            for step in steps(job, nodes, self._settings, self._known.with_known, now):
+            for step in steps(job, nodes, self._settings, self._known.with_known, now, self._store.find):
                 reaction = step(self._store.get(job_id))
                 if reaction.job is not job or reaction.events:
                     job = self._records.apply(reaction, now)
@@ -238,7 +248,7 @@ class SchedulingCycle:
     def _snapshot(self, nodes: NodesSnapshot, now: float) -> Snapshot:
         self._records.round_asked = False
         self._times.begin()
-        taking_part = [job for job in self._store.unretired.values() if _takes_part(job, nodes)]
+        taking_part = in_own_order([job for job in self._store.unretired.values() if _takes_part(job, nodes)])
         kept = {job.id for job in taking_part if job.quarantine or stays(job, nodes)}
         jobs = [job for job in taking_part if job.id not in kept]
         set_aside = [job for job in taking_part if job.id in kept]
@@ -464,7 +474,7 @@ class SchedulingCycle:
 
 
 def _takes_part(job: JobRecord, nodes: NodesSnapshot) -> bool:
-    held_back = job.paused or job.cancelled_s is not None
+    held_back = job.paused or job.cancelled_s is not None or (job.on_hold and not job.target)
     return job.active and not held_back and not leaves_node(job, nodes.left_by_executors)
 
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 from ..core.errors import JobStateError, KeyReusedError
 from ..core.events import EventKind
 from ..core.job import JobSpec
+from ..core.job_arrays import ArrayElement
 from ..core.job_limits import JobLimitError
 from ..core.teams import Teams
 from .changes.reactions import Reaction
@@ -20,6 +21,7 @@ from .records import Records
 from .rounds.transition import Wanted
 from .runtime.clock import Clock
 from .runtime.degraded import StoreWatch
+from .store import tables
 from .store.events import Event
 from .store.store import Store
 
@@ -86,6 +88,46 @@ class JobOrders:
                 _check_same(job, spec, package, owner)
         return job
 
+    def submit_array(
+        self,
+        spec: JobSpec,
+        *,
+        idempotency_key: str,
+        package: str | None,
+        script_key: str,
+        origin: Origin | None,
+        owner: str,
+        teams: Teams | None,
+    ) -> list[JobRecord]:
+        """Store a job of each element of an array, all of them or none; the same key again returns the same jobs.
+
+        Raises: JobLimitError where these are too many; StateError.
+        """
+        with self._watch.storing(), self._lock:
+            if (known := self._store.submitted(idempotency_key)) is not None:
+                return list(self._store.every(tables.chosen((), owner, None, array=known.array)))
+            elements = spec.elements()
+            check_queue(owner, spec.team, self._store.unretired.values(), teams, len(elements))
+            jobs: list[JobRecord] = []
+            with self._store.together():
+                for index, (values, one) in enumerate(elements):
+                    job, _ = self._store.submit(
+                        one,
+                        self._clock.steady_s(),
+                        idempotency_key=f"{idempotency_key}#{index}" if index else idempotency_key,
+                        package=package,
+                        script_key=script_key,
+                        origin=origin,
+                        owner=owner,
+                        element=ArrayElement(jobs[0].array if jobs else "", index, values),
+                    )
+                    jobs.append(job)
+            for job in jobs:
+                self._tallies.submitted += 1
+                self._records.note(job)
+            self._ask_round()
+        return jobs
+
     def cancel(self, job_id: str, *, save: bool = False) -> bool:
         """End a job; False if it had ended before, or saves already. Raises: KeyError; StateError.
 
@@ -103,10 +145,15 @@ class JobOrders:
         self._ask_round()
         return True
 
-    def do(self, job_id: str, verb: Verb, key: str = "") -> bool:
+    def do(self, job_id: str, verb: Verb, key: str = "", *, keeps: bool = False) -> bool:
         """Change a job as its user asks, once for the same key; False if there is nothing to do.
 
-        Only a new round gives it GPUs after that. Raises: KeyError; JobStateError where the verb does not fit;
+        Only a new round gives it GPUs after that.
+
+        Args:
+            keeps: whether a job that has GPUs keeps them until that round.
+
+        Raises: KeyError; JobStateError where the verb does not fit;
         StateError where nothing can be stored now.
         """
         with self._watch.storing(), self._lock:
@@ -120,7 +167,7 @@ class JobOrders:
             if reaction.job is job:
                 return False
             self._records.apply(replace(reaction, job=replace(reaction.job, asked=key or job.asked)), now)
-            if (wanted := self._wanted()) is not None:
+            if (wanted := self._wanted()) is not None and not (keeps and job.target):
                 wanted.slots.pop(job_id, None)
                 if job.quarantine and job.target:  # it keeps what it has until the next round
                     wanted.slots[job_id] = job.target

@@ -6,14 +6,17 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
 
+from ..core.job import Phase
 from ..core.settings import Settings
 from ..executor.protocol.job_events import ExecutorEvent
 from .changes.commands import Command, EndAll, EndProfile, LeaveGpus, RetireExecutor, SaveNow
 from .changes.reactions import Reaction
 from .changes.rest import with_rest
+from .changes.retries import is_retried, retried, without_end
 from .changes.upkeep import due_s, is_news
 from .executors.executor_backend import ExecutorBackend
 from .jobs.record import JobRecord
+from .jobs.trained_time import with_ran
 from .observers.hooks import Change, Hooks
 from .store.store import Store
 
@@ -31,6 +34,7 @@ class Records:
         self.changed: set[str] = set()  # since the last upkeep
         self.to_measure: set[str] = set()  # jobs with a profile run that may start
         self.round_asked = False
+        self._awaited: dict[str, set[str]] = {}  # job id -> jobs that wait for its end
         for job in store.unretired.values():
             self.note(job)
 
@@ -41,6 +45,9 @@ class Records:
             self.to_measure.add(job.id)
         else:
             self.to_measure.discard(job.id)
+        if job.phase is Phase.SUBMITTED and job.spec.after is not None:
+            for awaited in job.spec.after.all:
+                self._awaited.setdefault(awaited, set()).add(job.id)
         due = due_s(job, self._settings)
         if due < float("inf"):
             self._due[job.id] = due
@@ -88,16 +95,22 @@ class Records:
 
     def _apply(self, reaction: Reaction, now: float, cause: ExecutorEvent | None) -> JobRecord:
         before = self.store.get(reaction.job.id)
-        job = with_rest(before, reaction.job, now)
+        is_again = is_retried(before, reaction.job)
+        reaction = without_end(reaction) if is_again else reaction
+        job = with_ran(before, with_rest(before, reaction.job, now), now)
         if job != before or reaction.events:
             self.store.save(job, *reaction.events, now=now)
             if is_news(before, job):
                 self.note(job)
             self.round_asked |= reaction.round
+        if before.active and not job.active:
+            self.changed |= self._awaited.pop(job.id, set())
         if job != before or cause is not None:
             self._hooks.changed(Change(before, job, now, cause))
         for command in reaction.commands:
             self.send(partial(self._command, job, command))
+        if is_again:
+            return self._apply(retried(job, now), now, None)
         if not before.retired and (job.retired or job.life > before.life):
             self.send(lambda: self._executors.retire(before))
             self.send(lambda: self._hooks.retired(before))

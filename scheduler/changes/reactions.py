@@ -135,10 +135,13 @@ def end(job: JobRecord, phase: Phase, reason: str, now: float, why: str = "", **
 def _fail(job: JobRecord, summary: str, traceback: str, failures: int, now: float, why: str) -> Reaction:
     failed = replace(job, state=replace(job.state, failures=failures), traceback=traceback or job.traceback)
     if job.cancelled_s is not None:
-        return end(
-            failed, Phase.CANCELLED, f"cancelled by the user; as it left, its script failed: {summary}", now
-        )
+        return end(failed, Phase.CANCELLED, f"{why_it_ends(job)}; as it left, its script failed: {summary}", now)
     return end(failed, Phase.FAILED, summary, now, why)
+
+
+def why_it_ends(job: JobRecord) -> str:
+    """Return why a job saves and ends."""
+    return job.ending or "cancelled by the user"
 
 
 def _failing(job: JobRecord, event: Failing, now: float) -> Reaction:

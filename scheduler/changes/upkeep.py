@@ -11,15 +11,18 @@ from ...core.job import Phase
 from ...core.settings import Settings
 from ..jobs.record import JobRecord
 from ..nodes.node_view import NodesSnapshot
-from . import drain
+from . import drain, time_limit
 from .admission import admit
+from .awaited import Find, awaited, look_after
 from .commands import EndAll
 from .drain import depart, why_lost
 from .forks import waits_for_copy
 from .profile_reuse import measured_types
 from .profiling import finish_profiling, give_up_late, measure_on_new_types, measure_on_present_types, skip_known
-from .reactions import Reaction, end, lose_slots
+from .reactions import Reaction, end, lose_slots, why_it_ends
 from .rest import leave_node, rest
+from .retries import waits_to_retry
+from .time_limit import keep_time_limit
 
 SPARE_S = 10.0  # beyond the grace of a program that is cancelled
 Step = Callable[[JobRecord], Reaction]
@@ -27,9 +30,18 @@ WithKnown = Callable[[JobRecord], JobRecord]
 
 
 def steps(
-    job: JobRecord, nodes: NodesSnapshot, settings: Settings, with_known: WithKnown, now: float
+    job: JobRecord,
+    nodes: NodesSnapshot,
+    settings: Settings,
+    with_known: WithKnown,
+    now: float,
+    find: Find = lambda job_id: None,
 ) -> Iterator[Step]:
-    """Yield the steps for a job in its phase, in order. Each step takes the record that the one before left."""
+    """Yield the steps for a job in its phase, in order. Each step takes the record that the one before left.
+
+    Args:
+        find: returns a job, also one that has ended; None: there is none.
+    """
     yield lambda job: lose_slots(job, nodes.alive, now, lambda gone: why_lost(job, gone, nodes))
     if job.cancelled_s is not None:
         yield lambda job: finish_cancelled(job, settings, now)
@@ -38,14 +50,16 @@ def steps(
         yield lambda job: depart(job, nodes, settings, now)
         yield lambda job: leave_node(job, nodes, now)
         yield lambda job: rest(job, nodes, settings, now)
+        yield lambda job: keep_time_limit(job, now)
     if not job.active:
         yield lambda job: retire(job, settings, now)
     elif job.phase is Phase.SUBMITTED:
         yield lambda job: begin_again(job, settings, now)
+        yield lambda job: look_after(job, find, now)
         yield (
             lambda job: (
                 Reaction(job)
-                if job.renews or waits_for_copy(job)
+                if job.phase is not Phase.SUBMITTED or _may_not_start(job, find, now)
                 else admit(job, nodes.cluster, with_known, now, nodes.asleep)
             )
         )
@@ -58,6 +72,11 @@ def steps(
         yield lambda job: measure_on_new_types(job, nodes.cluster, now)
         yield from [lambda job: give_up_late(job, settings, now)] * len(job.measured_in)
         yield lambda job: skip_known(job, with_known, now)
+
+
+def _may_not_start(job: JobRecord, find: Find, now: float) -> bool:
+    """Return whether a submitted job waits for something before it may be measured or queued."""
+    return job.renews or waits_for_copy(job) or waits_to_retry(job, now) or bool(awaited(job, find))
 
 
 # The fields that a report of training changes. Neither upkeep nor the launcher looks at them.
@@ -99,10 +118,10 @@ def finish_cancelled(job: JobRecord, settings: Settings, now: float) -> Reaction
         return Reaction(job)
     if not job.held:
         saved = "" if job.saved_step is None else f"; it saved at step {job.saved_step}"
-        return end(job, Phase.CANCELLED, f"cancelled by the user{saved}", now)
+        return end(job, Phase.CANCELLED, f"{why_it_ends(job)}{saved}", now)
     if now < job.cancelled_s + _save_s(job, settings):
         return Reaction(job)
-    late = f"cancelled by the user; it had not left its GPUs after {_save_s(job, settings):.0f} s"
+    late = f"{why_it_ends(job)}; it had not left its GPUs after {_save_s(job, settings):.0f} s"
     return replace(end(job, Phase.CANCELLED, late, now), commands=(EndAll(),))
 
 
@@ -143,6 +162,9 @@ def due_s(job: JobRecord, settings: Settings) -> float:
         due.append(job.state.submitted_s + settings.profile_patience_s)
     if job.notice is not None and job.active:
         due.append(drain.due_s(job))
+    due.append(time_limit.due_s(job))
+    if job.phase is Phase.SUBMITTED and job.not_before_s is not None:
+        due.append(job.not_before_s)
     if job.idle_since_s is not None:
         due.append(job.idle_since_s + settings.executor_idle_s)
     if job.cancelled_s is not None:

@@ -15,6 +15,7 @@ from ...core.events import EventKind
 from ...core.job import Phase
 from ..jobs.lifecycle import advance
 from ..jobs.record import ChangedFile, JobRecord, ProfileRun, Stopped
+from ..jobs.trained_time import check_limit
 from ..store.events import Event
 from .commands import Command, EndAll, EndProfile, LeaveGpus
 from .reactions import Reaction, claim, end, gpus_of
@@ -72,6 +73,7 @@ def resume_changed(job: JobRecord, now: float, file: ChangedFile) -> Reaction:
             f"and `coadapt pause {job.id}` holds it"
         )
     spec = file.spec
+    check_limit(job, spec.time_limit, now)
     if spec.door is not job.spec.door:
         raise JobStateError(
             f"{job.id} is a {job.spec.door} job, and the file is of a {spec.door} one; submit it anew"
@@ -122,16 +124,26 @@ def cancel(job: JobRecord, now: float, *, save: bool = True) -> Reaction:
         return Reaction(job)
     if not save or not job.group or not job.target or job.renews or job.quarantine:
         hurried = job.cancelled_s is not None
+        job = replace(job, ending="")
         reason = "cancelled by the user, without waiting for it to save" if hurried else "cancelled by the user"
         ended = end(job, Phase.CANCELLED, reason, now)
         return replace(ended, commands=(EndAll(),))
+    return leave_and_end(replace(job, ending=""), EventKind.CANCEL, "cancelled by the user", now)
+
+
+def leave_and_end(job: JobRecord, kind: EventKind, why: str, now: float) -> Reaction:
+    """Have a job that trains save, leave its GPUs and end.
+
+    Args:
+        kind, why: as its log has it.
+    """
     ends = tuple(EndProfile(run.slot, run.sequence) for run in job.profiles if run.active and run.slot)
     held = replace(
         job, cancelled_s=now, saved_step=None, profiles=tuple(_put_off(run, now) for run in job.profiles)
     )
     leaving, commands = _leave(held, Stopped.REQUEUED, now)
     how = "it saves and then ends" if job.spec.door is Door.NATIVE else "its program is told to stop, then it ends"
-    event = _event(job, EventKind.CANCEL, now, f"cancelled by the user: {how}")
+    event = _event(job, kind, now, f"{why}: {how}")
     return Reaction(leaving, (event,), round=True, commands=(*ends, *commands))
 
 
@@ -176,8 +188,15 @@ def _again(job: JobRecord, kind: EventKind, text: str, now: float, *, saves: boo
     Args:
         saves: whether its last executor was told to save and leave, which it may not know yet.
     """
+    check_limit(job, (job.changed or job).spec.time_limit, now)
+    changed = replace(begin_anew(job, now, saves=saves), retries=0, not_before_s=None)
     native = job.spec.door is Door.NATIVE
     how = "it goes on from its last checkpoint, or from the start without one" if native else "it starts again"
+    return Reaction(changed, (_event(job, kind, now, f"{text}: {how}"),), round=True)
+
+
+def begin_anew(job: JobRecord, now: float, *, saves: bool = False) -> JobRecord:
+    """Return an ended job as one that is to be admitted anew. `saves`: as for `_again`."""
     reason = "" if job.retired else "waiting until its last processes have left their GPUs"
     changed = replace(
         job,
@@ -193,8 +212,7 @@ def _again(job: JobRecord, kind: EventKind, text: str, now: float, *, saves: boo
         faults=0,
         ended_early="",
     )
-    changed = changed.begun_again() if job.retired else changed
-    return Reaction(changed, (_event(job, kind, now, f"{text}: {how}"),), round=True)
+    return changed.begun_again() if job.retired else changed
 
 
 def _after_cancel(job: JobRecord, kind: EventKind, text: str, now: float) -> Reaction:

@@ -69,14 +69,15 @@ class JobViewsDesk:
         ids: Sequence[str] = (),
         reader: Reader | None = None,
         team: str | None = None,
+        array: str | None = None,
     ) -> tuple[Sequence[dict[str, Any]], int | None]:
         """Return rows of jobs with numbers below `before`, newest first, and the `before` of the next page.
 
         Args:
-            phases, owner, name, ids, team: only those jobs; empty or None: all.
+            phases, owner, name, ids, team, array: only those jobs; empty or None: all.
             reader: only jobs that this user may read; None: all.
         """
-        found = self._store.page(before, most + 1, tables.chosen(phases, owner, name, ids, reader, team))
+        found = self._store.page(before, most + 1, tables.chosen(phases, owner, name, ids, reader, team, array))
         shown_jobs = found[:most]
         return self._rows(shown_jobs), shown_jobs[-1].number if len(found) > most else None
 

@@ -6,21 +6,24 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from ...core.errors import KeyReusedError
+from ...core.errors import JobStateError, KeyReusedError
 from ...core.job import JobSpec
 from ...core.job_limits import JobLimitError
+from ...core.job_relations import source_of
 from ...core.settings import Settings
 from ...core.team_rules import check_priority, completed
 from ...estimators.measurements import Measurements
+from ..access.named_jobs import NamedJobs
 from ..access.secrets import Secrets
-from ..changes.forks import Forks, check_resumed, origin_of, would_fork
+from ..changes.awaited import check_circle, resolved
+from ..changes.forks import Forks, check_resumed, origin_of, waits_for_copy, would_fork
 from ..changes.submissions import accepted
 from ..changes.verbs import VERBS, resume_changed
 from ..cycle import SchedulingCycle
 from ..delivery.webhooks import Webhooks
 from ..files.packages import PackageStore
 from ..job_orders import check_queue
-from ..jobs.record import ChangedFile, JobRecord
+from ..jobs.record import ChangedFile, JobRecord, Origin
 from ..runtime.applied_teams import AppliedTeams
 from ..store.store import Store
 
@@ -41,7 +44,7 @@ class JobsDesk:
     ) -> None:
         self._store, self._cycle, self._settings = store, cycle, settings
         self._packages, self._secrets, self._forks = packages, secrets, forks
-        self._teams, self._webhooks = teams, webhooks
+        self._teams, self._webhooks, self._named = teams, webhooks, NamedJobs(store, teams)
 
     def submit(
         self, spec_json: str, package: str | None, idempotency_key: str, script_key: str = "", owner: str = ""
@@ -51,16 +54,49 @@ class JobsDesk:
         Raises: JobLimitError, PackageError; pydantic.ValidationError for a bad spec.
         """
         spec = self._completed(accepted(spec_json, package, self._packages), owner)
-        self._check(spec, owner)
+        if (known := self._store.submitted(idempotency_key)) is None:
+            self._check(spec, owner)
+            spec, origin = self._related(spec, owner), self._origin(spec, owner, script_key)
+        else:  # what it names may have ended or gone since
+            spec, origin = spec.model_copy(update={"after": known.spec.after}), known.origin
+        if spec.array is not None:
+            return self._submit_array(spec, package, idempotency_key, script_key, owner, origin)
         job = self._cycle.orders.submit(
             spec,
             idempotency_key=idempotency_key,
             package=package,
             script_key=script_key,
+            origin=origin,
             owner=owner,
             teams=self._teams.now,
         )
+        if known is None and origin is not None:
+            self._forks.begin(job.id)
         return job.id
+
+    def _submit_array(
+        self,
+        spec: JobSpec,
+        package: str | None,
+        key: str,
+        script_key: str,
+        owner: str,
+        origin: Origin | None,
+    ) -> str:
+        """Store the jobs of an array and return its id."""
+        jobs = self._cycle.orders.submit_array(
+            spec,
+            idempotency_key=key,
+            package=package,
+            script_key=script_key,
+            origin=origin,
+            owner=owner,
+            teams=self._teams.now,
+        )
+        for job in jobs:
+            if waits_for_copy(job):
+                self._forks.begin(job.id)
+        return jobs[0].array
 
     def fork(
         self, job_id: str, steps: int | None, idempotency_key: str, changed: Mapping[str, str], owner: str = ""
@@ -106,7 +142,10 @@ class JobsDesk:
         Raises: KeyError, JobStateError; pydantic.ValidationError for a bad spec.
         """
         spec, job = accepted(spec_json, package, self._packages), self._store.get(job_id)
-        spec = self._of_same_team(spec, job)
+        if spec.array is not None:
+            raise JobLimitError(["array: a changed file is of one job; leave it out"])
+        spec = self._related(self._of_same_team(spec, job), job.owner)
+        check_circle(job_id, spec.after, self._store.find)
         self._check(spec, job.owner)
         if job.asked != key and spec.door is job.spec.door:
             known = self._store.recall(script_key, job.owner) if script_key else None
@@ -145,6 +184,27 @@ class JobsDesk:
         """Return a job with what teams make of it. Raises: JobLimitError."""
         return completed(spec, owner, self._teams.now).spec
 
+    def _related(self, spec: JobSpec, owner: str) -> JobSpec:
+        """Return a job with ids of the jobs that it starts after. Raises: JobLimitError."""
+        if spec.after is None:
+            return spec
+        return spec.model_copy(update={"after": resolved(spec.after, lambda name: self._named.all(name, owner))})
+
+    def _origin(self, spec: JobSpec, owner: str, script_key: str) -> Origin | None:
+        """Return the checkpoint of another job that a job file names. Raises: JobLimitError."""
+        if spec.resume_from is None:
+            return None
+        name, steps = source_of(spec.resume_from)
+        try:
+            source = self._named.find(name, owner)
+            if source.spec.team != spec.team and None not in (source.spec.team, spec.team):
+                told = f"{source.id} is of team {source.spec.team}, and this job counts for {spec.team}"
+                raise JobStateError(f"{told}; a checkpoint stays in its team")
+            known = self._store.recall(script_key, owner) if script_key else None
+            return origin_of(source, spec, steps, self._settings, known)
+        except (JobStateError, KeyError) as error:
+            raise JobLimitError([f"resume_from: {error.args[0]}"]) from None
+
     def _of_same_team(self, spec: JobSpec, job: JobRecord) -> JobSpec:
         """Return a changed job file with the job's team and a priority that it may have. Raises: JobLimitError."""
         if spec.team not in (None, job.spec.team):
@@ -170,10 +230,16 @@ class JobsDesk:
         """
         source = self._store.get(job_id)
         if "spec" not in changed:
-            return source, _named(source.spec, changed), None
+            return source, _named(_without_relations(source.spec), changed), None
         spec = accepted(changed["spec"], changed.get("package", source.package), packages)
         key = changed.get("script_key")
+        spec = _without_relations(spec)
         return source, _named(spec, changed), self._store.recall(key, source.owner) if key else None
+
+
+def _without_relations(spec: JobSpec) -> JobSpec:
+    """Return the spec of a fork, which starts from its source, and at once."""
+    return spec.model_copy(update={"after": None, "resume_from": None, "array": None})
 
 
 def _named(spec: JobSpec, changed: Mapping[str, str]) -> JobSpec:

@@ -146,6 +146,12 @@ class JobRecord:
     notice: of a node that goes away; None: there is none.
     quarantine: why it takes part in no round and keeps what it has; "": it takes part.
     cancelled_s: since when it saves and leaves its GPUs, as its user has cancelled it; None: it does not.
+    on_hold: its user lets it start on no GPUs; what it has it keeps.
+    ran_s, runs_since_s: how long it trained before it last began to, and since when it does; None: it does not.
+    told_limit_s: the time limit of whose end its log has told.
+    ending: why it saves and ends; "": its user has cancelled it.
+    retries, not_before_s: how often it began again by itself, and before when it does not start.
+    array, array_index, array_values: the id of its array, its place there from 0 on, and its values; "": of none.
     bumped: when its user had it come first among own jobs; 0: never.
     saved_step: of the checkpoint that it wrote when it last left its GPUs; None: it has not told one.
     beyond: what a later version stored of it.
@@ -210,6 +216,16 @@ class JobRecord:
     cancelled_s: float | None = None
     saved_step: int | None = None
     bumped: float = 0.0
+    on_hold: bool = False
+    ran_s: float = 0.0
+    runs_since_s: float | None = None
+    told_limit_s: float | None = None
+    ending: str = ""
+    array: str = ""
+    array_index: int = 0
+    array_values: Mapping[str, str] = field(default_factory=dict)
+    retries: int = 0
+    not_before_s: float | None = None
     beyond: Mapping[str, Any] = field(default_factory=dict)
 
     def begun_again(self) -> JobRecord:

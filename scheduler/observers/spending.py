@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
+from itertools import chain
 
 from ...core.events import EventKind
 from ...core.json_numbers import dumps
@@ -52,7 +53,10 @@ class Spending:
         begins_s = month_begins_s(self._clock.wall_s()) - self._clock.wall_s() + now
         duals, found = self._duals(), dict[Group, float]()
         with self._store.database.reading() as connection:
-            for one in used.read(connection, begins_s, now):
+            first = datetime.fromtimestamp(self._clock.wall_s(), UTC).strftime("%Y-%m-01")
+            for one in chain(used.read(connection, begins_s, now), used.read_kinds(connection, first)):
+                if one.phase == "idle":  # it is part of what was trained
+                    continue
                 units = one.gpu_s / 3600 * price_of(teams.prices, duals, one.gpu_type)
                 for group in groups_of(one.owner, one.team or None, teams):
                     found[group] = found.get(group, 0.0) + units

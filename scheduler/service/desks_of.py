@@ -19,8 +19,10 @@ from ..desks.outputs import OutputsDesk
 from ..desks.past_rounds import PastRoundsDesk
 from ..desks.secrets import SecretsDesk
 from ..desks.settings import SettingsDesk
+from ..desks.standing import StandingDesk
 from ..desks.table import Desks
 from ..desks.teams import TeamsDesk
+from ..desks.usage import UsageDesk
 from ..desks.users import UsersDesk
 from ..desks.webhooks import WebhooksDesk
 from ..desks.whatif import WhatIfDesk
@@ -53,6 +55,8 @@ def desks_of(parts: Parts, health: Callable[[], Health]) -> Desks:
             JobsDesk(
                 store, cycle, settings, parts.packages, parts.secrets, parts.forks, cycle.teams, parts.webhooks
             ),
+            UsageDesk(store, cycle, clock, moments),
+            StandingDesk(store, cycle, cycle.teams),
             JobViewsDesk(
                 store,
                 cycle,

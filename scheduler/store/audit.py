@@ -13,6 +13,7 @@ from sqlalchemy import ColumnElement, Connection, and_, insert, select
 
 from ...core.audit import DONE, FIRST, AuditRow, plain
 from ...core.job_limits import without_secrets
+from ...core.teams import Priority
 from ..jobs.record import JobRecord
 from .schema import audit, meta
 from .tables import upsert
@@ -135,6 +136,10 @@ def _summary(job: JobRecord) -> dict[str, Any]:
     return {
         "phase": job.phase.value,
         "paused": job.paused,
+        "on_hold": job.on_hold,
+        "priority": (job.spec.priority or Priority.NORMAL).value,
+        "time_limit": job.spec.time_limit,
+        "bumped": job.bumped,
         "quarantined": bool(job.quarantine),
         "package": job.package or "",
         "life": job.life,

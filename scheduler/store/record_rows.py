@@ -21,7 +21,7 @@ from ...estimators.measurements import Measurements
 from ..jobs.record import ChangedFile, JobRecord, LeaveNotice, Origin, ProfileRun, Refusals, Stopped
 
 STATE = tuple(one.name for one in fields(JobState))  # a column each
-PLAIN = ("paused", "retired", "quarantine", "life", "sequence", "profile_sequence", "owner")
+PLAIN = ("paused", "retired", "quarantine", "life", "sequence", "profile_sequence", "owner", "array")
 SLOTS = {"target": "target", "held": "held", "group": "training"}  # field -> column
 # What a report of training changes.
 REPORTED = (

@@ -160,6 +160,19 @@ intervals = Table(
     sqlite_autoincrement=True,
 )
 
+# GPU-seconds by day (in UTC) in which a job's GPUs started, were idle, or were lost.
+gpu_time = Table(
+    "gpu_time",
+    metadata,
+    _key(),
+    Column("day", Text, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("gpu_type", Text, nullable=False),
+    Column("gpu_s", Double, nullable=False),
+    PrimaryKeyConstraint("job_id", "day", "kind", "gpu_type"),
+    Index("gpu_time_of_day", "day"),
+)
+
 # What was measured of earlier jobs of the same model, script or fingerprint, by the user whose they were.
 profiles = Table(
     "profiles",

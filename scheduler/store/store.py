@@ -18,6 +18,7 @@ from sqlalchemy import ColumnElement, Connection, func, select
 from ...core.events import EventKind
 from ...core.identity import Reader
 from ...core.job import JobSpec, JobState
+from ...core.job_arrays import ArrayElement
 from ...estimators.measurements import Measurements
 from ..jobs.held_time import HeldTime
 from ..jobs.lifecycle import check
@@ -299,8 +300,13 @@ class Store:
         script_key: str = "",
         origin: Origin | None = None,
         owner: str = "",
+        element: ArrayElement | None = None,
     ) -> tuple[JobRecord, bool]:
-        """Return the new job, or the one that an earlier call with the same key made, and whether it is new."""
+        """Return the new job, or the one that an earlier call with the same key made, and whether it is new.
+
+        Args:
+            element: where it stands in an array; None: it is of none.
+        """
         with self._changing() as changes:
             if (known_job := self.submitted(idempotency_key)) is not None:
                 return known_job, False
@@ -314,6 +320,9 @@ class Store:
                 script_key=script_key,
                 origin=origin,
                 owner=owner,
+                array="" if element is None else element.id or f"{spec.name}+{number}",
+                array_index=0 if element is None else element.index,
+                array_values={} if element is None else element.values,
             )
             told = {} if origin is None else {"text": f"forked from {origin.job_id} at step {origin.steps}"}
             changes.jobs[job.id], changes.keys[job.id] = job, idempotency_key

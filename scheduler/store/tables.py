@@ -92,8 +92,9 @@ def chosen(
     ids: Sequence[str] = (),
     reader: Reader | None = None,
     team: str | None = None,
+    array: str | None = None,
 ) -> ColumnElement[bool] | None:
-    """Return the condition that fits jobs of some phases, a user, a name, some ids or a team; empty or None: all.
+    """Return the condition that fits jobs of some phases, a user, a name and so on; empty or None: of all.
 
     Args:
         reader: only jobs that this user may read.
@@ -103,6 +104,8 @@ def chosen(
         conditions.append(jobs.c.phase.in_(phases))
     if ids:
         conditions.append(jobs.c.id.in_(ids))
+    if array is not None:
+        conditions.append(jobs.c.array == array)
     if team is not None:
         conditions.append(jobs.c.team == team)
     if reader is not None:

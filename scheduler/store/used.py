@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, case, func, select
+from sqlalchemy import Connection, and_, case, func, insert, select, update
 
-from .schema import intervals, jobs
+from .schema import gpu_time, intervals, jobs
 
 
 @dataclass(frozen=True)
@@ -35,3 +35,31 @@ def read(connection: Connection, since_s: float, now: float) -> Iterator[Used]:
     )
     for owner, team, pool, gpu_type, phase, gpu_s in connection.execute(query):
         yield Used(owner, team, f"{gpu_type}@{pool}" if pool else gpu_type, phase, max(float(gpu_s), 0.0))
+
+
+def add(job_id: str, day: str, rows: Sequence[tuple[str, str, float]]) -> Callable[[Connection], None]:
+    """Return a write that adds GPU-seconds of a job on a day: (kind, GPU type, GPU-seconds)."""
+
+    def write(connection: Connection) -> None:
+        for kind, gpu_type, gpu_s in rows:
+            same = {"job_id": job_id, "day": day, "kind": kind, "gpu_type": gpu_type}
+            where = and_(*(gpu_time.c[name] == value for name, value in same.items()))
+            changed = connection.execute(update(gpu_time).where(where).values(gpu_s=gpu_time.c.gpu_s + gpu_s))
+            if not changed.rowcount:
+                connection.execute(insert(gpu_time), [{**same, "gpu_s": gpu_s}])
+
+    return write
+
+
+def read_kinds(connection: Connection, since_day: str) -> Iterator[Used]:
+    """Yield what was started, idle and lost from a day on; `phase` names which."""
+    keys = jobs.c.owner, jobs.c.team, jobs.c.pool, gpu_time.c.gpu_type, gpu_time.c.kind
+    query = (
+        select(*keys, func.sum(gpu_time.c.gpu_s))
+        .join(jobs, jobs.c.id == gpu_time.c.job_id)
+        .where(gpu_time.c.day >= since_day)
+        .group_by(*keys)
+        .order_by(*keys)
+    )
+    for owner, team, pool, gpu_type, kind, gpu_s in connection.execute(query):
+        yield Used(owner, team, f"{gpu_type}@{pool}" if pool else gpu_type, kind, float(gpu_s))

@@ -36,7 +36,7 @@ def explain(
     compiling: whether the first round waits for its kernels.
     asleep: nodes that are powered off. The policy knows nothing of them.
     """
-    held_back = job.paused or bool(job.quarantine)
+    held_back = job.paused or (job.on_hold and not job.target) or bool(job.quarantine)
     outside = not job.active or held_back or last is None or all(v.id != job.id for v in last.round.jobs)
     sleeps = cluster is not None and sleepers_waited_for(job, cluster, asleep)
     if last is not None and not held_back and not job.target and (kept := last.held_out.get(job.id)) is not None:

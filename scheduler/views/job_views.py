@@ -85,6 +85,9 @@ def job_row(
         team=job.spec.team or "",
         priority=(job.spec.priority or Priority.NORMAL).value,
         labels=dict(job.spec.labels),
+        array=job.array,
+        array_index=job.array_index,
+        array_values=dict(job.array_values),
     )
 
 

@@ -8,6 +8,7 @@ from ...core.cluster import Cluster
 from ...core.decisions import WaitReason
 from ...core.job import Phase
 from ...core.sleeping import SleepingNode
+from ..changes.awaited import WAITS
 from ..jobs.fitting_types import runs_somewhere, waiting_reason
 from ..jobs.record import JobRecord
 from ..jobs.sleeping_nodes import waited_for, why_it_waits
@@ -29,7 +30,7 @@ def wait_reason(
     """
     if not job.active or job.target:
         return None
-    held_back = job.paused or bool(job.quarantine)
+    held_back = job.paused or job.on_hold or bool(job.quarantine)
     if not held_back and cluster is not None and sleepers_waited_for(job, cluster, asleep):
         return WaitReason.NODE_ASLEEP
     told = last is not None and not held_back and not slept_then(job, last)
@@ -43,6 +44,8 @@ def reason_shown(job: JobRecord, cluster: Cluster | None = None, asleep: Sequenc
         return f"quarantined{kept}, and `coadapt requeue {job.id}` lets it take part again: {job.quarantine}"
     if job.paused:
         return "paused by the user"
+    if job.on_hold and job.active and not job.occupied:
+        return "held by the user"
     if job.origin is not None and not job.origin.copied and job.active:
         return f"waiting for the checkpoint of step {job.origin.steps} of {job.origin.job_id}"
     if cluster is not None and (found := sleepers_waited_for(job, cluster, asleep)):
@@ -67,6 +70,12 @@ def why_outside(
         return WaitReason.QUARANTINED
     if job.paused:
         return WaitReason.PAUSED
+    if job.on_hold:
+        return WaitReason.HELD
+    if job.phase is Phase.SUBMITTED and job.spec.after is not None and job.state.reason.startswith(WAITS):
+        return WaitReason.AFTER_OTHERS
+    if job.phase is Phase.SUBMITTED and job.retries and job.not_before_s is not None:
+        return WaitReason.TRIED_LATER
     if cluster is not None and sleepers_waited_for(job, cluster, asleep):
         return WaitReason.NODE_ASLEEP
     if cluster is not None and _runs_nowhere(job, cluster):

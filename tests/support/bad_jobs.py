@@ -356,6 +356,42 @@ BAD_JOBS = [
         "a letter or digit",
     ),
     BadJob(
+        "a step that is no number",
+        START + "resume_from: train-3@last\n",
+        "resume_from: train-3@last is not JOB or JOB@STEP, such as train-3@500",
+    ),
+    BadJob(
+        "a job to start after that is no name",
+        START + "after: [a b]\n",
+        "after[0]: a b is not the id or the name of a job",
+    ),
+    BadJob(
+        "a wait before a retry in the past",
+        START + "retry: {wait: -10m}\n",
+        "retry.wait: -10m is in the past; a span above 0 is accepted, such as 24h",
+    ),
+    BadJob(
+        "an array of 100,000 jobs",
+        START + "args: ['{a}{b}{c}']\narray: {grid: "
+        f"{{a: {list('0123456789')}, b: {['1'] * 100}, c: {['1'] * 100}}}}}\n",
+        "array: has 100000 jobs; at most 1000 are accepted",
+    ),
+    BadJob(
+        "an array without values",
+        START + "array: {grid: {}}\n",
+        "array: grid or values: exactly one of them is accepted, and not empty",
+    ),
+    BadJob(
+        "an array whose values go nowhere",
+        START + "args: ['{lr}']\narray: {grid: {lr: [1], seed: [1, 2]}}\n",
+        "array: {seed} stands in no args, command or env, so its values do nothing",
+    ),
+    BadJob(
+        "an array whose entries differ",
+        START + "args: ['{a}']\narray: {values: [{a: 1}, {b: 1}]}\n",
+        "array.values: each entry has to name the same values",
+    ),
+    BadJob(
         "a time limit in the past",
         START + "time_limit: -1h\n",
         "time_limit: -1h is in the past; a span above 0 is accepted, such as 24h",

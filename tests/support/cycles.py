@@ -23,6 +23,7 @@ from coadapt.core.reports import JobInfo, Progress, Report, StepRow
 from coadapt.core.settings import Settings
 from coadapt.core.sleeping import SleepingNode
 from coadapt.core.slot import Slot
+from coadapt.core.teams import Priority
 from coadapt.estimators.measurements import Measurements
 from coadapt.executor.executor_job import ExecutorStatus
 from coadapt.executor.protocol.job_events import (
@@ -37,7 +38,8 @@ from coadapt.executor.protocol.job_events import (
     WorkerLost,
 )
 from coadapt.policies.contract.round import Plan, Planner, Round
-from coadapt.scheduler.changes.verbs import pause, requeue, resume, resume_changed
+from coadapt.scheduler.changes import standing_verbs
+from coadapt.scheduler.changes.verbs import Verb, pause, requeue, resume, resume_changed
 from coadapt.scheduler.cycle import CycleResult, SchedulingCycle
 from coadapt.scheduler.jobs.record import ChangedFile, JobRecord
 from coadapt.scheduler.nodes.closing_nodes import ClosingNodes
@@ -289,7 +291,7 @@ class World:
             assert any(rest in text for text in told), f"{line}: {told}"
         elif first == "sent":
             sent, self.executors.sent[:] = " | ".join(self.executors.sent), []
-            assert sent == rest, line
+            assert sent == rest, f"{line}: {sent}"
         elif first == "did":
             kinds = [event.kind for event in self.store.events(self.ids[words[1]])][1:]
             assert ", ".join(kinds) == " ".join(words[2:]), line
@@ -318,7 +320,10 @@ class World:
     # --- what users, time and nodes do ----------------------------------------------------------------------
 
     def on_submit(self, name: str, *options: str) -> None:
-        """Do `submit a types=t4 same=key fingerprint=f unprofiled rigid=2 kept most_failures=0 restarts=never`."""
+        """Do `submit a types=t4 same=key fingerprint=f unprofiled rigid=2 kept most_failures=0 restarts=never`.
+
+        Also `limit=1h`, `ok=a` or `any=a` of jobs that it starts after, and `retries=2`.
+        """
         given = dict(option.partition("=")[::2] for option in options)
         resources: dict[str, Any] = {"max_gpus": 8}
         if "types" in given:
@@ -338,6 +343,9 @@ class World:
                 "fingerprint": given.get("fingerprint"),
                 "max_failures": int(given.get("most_failures", 3)),
                 "restart_policy": given.get("restarts"),
+                "time_limit": given.get("limit"),
+                "after": {field: [self.ids[given[field]]] for field in ("ok", "any") if field in given} or None,
+                "retry": {"times": int(given["retries"]), "wait": 60} if "retries" in given else None,
                 "reservation": {"gpu_type": given["reserved"], "gpus": 1} if "reserved" in given else None,
             }
         )
@@ -364,6 +372,16 @@ class World:
     def on_cancel(self, name: str, *how: str) -> None:
         """Do `cancel a` at once, or `cancel a saving`."""
         self.cycle.orders.cancel(self.ids[name], save="saving" in how)
+
+    def on_stand(self, name: str, verb: str, *words: str) -> None:
+        """Do `stand a hold`, `release`, `bump`, `priority high` or `extend 3600`."""
+        if verb == "priority":
+            do: Verb = partial(standing_verbs.set_priority, priority=Priority(words[0]))
+        elif verb == "extend":
+            do = partial(standing_verbs.extend, by_s=float(words[0]))
+        else:
+            do = getattr(standing_verbs, verb)
+        self.cycle.orders.do(self.ids[name], do, keeps=True)
 
     def on_pause(self, name: str) -> None:
         self.cycle.orders.do(self.ids[name], pause)

@@ -1,4 +1,4 @@
-"""It is kept whose team's share a job uses, of which array it is, and who is told of events."""
+"""It is kept whose team's share a job uses, of which array it is, what it wasted, and who is told of events."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ revision, down_revision, branch_labels, depends_on = "0005", "0004", None, None
 
 
 def upgrade() -> None:
-    """Add columns of jobs, and tables of webhooks and of what is on its way to them."""
+    """Add columns of jobs, and tables of GPU time, of webhooks and of what is on its way to them."""
     for name in ("team", "array"):
         op.add_column("jobs", sa.Column(name, sa.Text, nullable=False, server_default=""))
         op.create_index(f"jobs_of_{name}", "jobs", [name, "number"])
@@ -33,10 +33,19 @@ def upgrade() -> None:
         sa.Column("body", sa.Text, nullable=False),
         sa.PrimaryKeyConstraint("webhook", "event"),
     )
+    op.create_table(
+        "gpu_time",
+        sa.Column("job_id", sa.Text, sa.ForeignKey("jobs.id", ondelete="cascade"), nullable=False),
+        *(sa.Column(name, sa.Text, nullable=False) for name in ("day", "kind", "gpu_type")),
+        sa.Column("gpu_s", sa.Double, nullable=False),
+        sa.PrimaryKeyConstraint("job_id", "day", "kind", "gpu_type"),
+    )
+    op.create_index("gpu_time_of_day", "gpu_time", ["day"])
 
 
 def downgrade() -> None:
     """Drop them. The version before knows no teams and no webhooks; elements of arrays are jobs to it."""
+    op.drop_table("gpu_time")
     for name in ("array", "team"):
         op.drop_index(f"jobs_of_{name}", "jobs")
         op.drop_column("jobs", name)

@@ -1,0 +1,65 @@
+"""How jobs stand among others: priority, hold, release, bump, and more time."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Request
+from fastapi.responses import Response
+from pydantic import BaseModel, ConfigDict, Field
+
+from ..core.spans import MOST_S
+from ..core.teams import Priority
+from . import bodies
+from .context import answer, change
+from .job_routes import Key
+
+router = APIRouter(prefix="/v1/jobs/{job_id}")
+
+
+class NewPriority(BaseModel):
+    """What a job's progress is worth."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    priority: Priority
+
+
+class MoreTime(BaseModel):
+    """By how many seconds a time limit is moved; below 0: back."""
+
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
+
+    by_s: Annotated[float, Field(ge=-MOST_S, le=MOST_S)]
+
+
+@router.post("/priority")
+async def priority(request: Request, job_id: str, key: Key) -> Response:
+    """Let the progress of a job be worth more or less from the next round on."""
+    body = await bodies.read(request, NewPriority)
+    return answer({"changed": await change(request, "set_priority", job_id, body.priority.value, key)})
+
+
+@router.post("/hold")
+async def hold(request: Request, job_id: str, key: Key) -> Response:
+    """Let a job start on no GPUs until it is released; what it has it keeps."""
+    return answer({"changed": await change(request, "hold", job_id, key)})
+
+
+@router.post("/release")
+async def release(request: Request, job_id: str, key: Key) -> Response:
+    """Let a job that is on hold start again."""
+    return answer({"changed": await change(request, "release", job_id, key)})
+
+
+@router.post("/bump")
+async def bump(request: Request, job_id: str, key: Key) -> Response:
+    """Let a job come first among those of its user that wait."""
+    return answer({"changed": await change(request, "bump", job_id, key)})
+
+
+@router.post("/extend")
+async def extend(request: Request, job_id: str, key: Key) -> Response:
+    """Move the time limit of a job."""
+    body = await bodies.read(request, MoreTime)
+    return answer({"changed": await change(request, "extend", job_id, body.by_s, key)})

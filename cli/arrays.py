@@ -1,0 +1,87 @@
+"""Arrays of jobs in commands: verbs act on all their jobs, and `list` has a line for each array."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from ..core.phase import Phase
+from .exit_codes import JobNotFound
+
+if TYPE_CHECKING:
+    from ..client.client import Client
+    from ..core.schemas import JobRow
+
+
+def is_array(name: str) -> bool:
+    """Return whether a name is the id of an array, as sweep+7; no job's name has a plus."""
+    return "+" in name
+
+
+def expanded(
+    client: Client, names: Sequence[str], resolve: Callable[[Client, str], str], ended: bool
+) -> list[str]:
+    """Return ids of jobs: of an array those of its jobs that have not ended.
+
+    Args:
+        resolve: returns the id of one job.
+        ended: whether jobs of arrays that failed or were cancelled are meant, too.
+    """
+    found: list[str] = []
+    for name in names:
+        found += _jobs_of(client, name, ended) if is_array(name) else [resolve(client, name)]
+    return list(dict.fromkeys(found))
+
+
+def _jobs_of(client: Client, array: str, ended: bool) -> list[str]:
+    rows = client.jobs(array=array)
+    if not rows:
+        raise JobNotFound(f"no array {array}; `coadapt list` shows those of now")
+    left_out = (Phase.SUCCEEDED,) if ended else tuple(phase for phase in Phase if phase.is_terminal)
+    return [row["id"] for row in rows if Phase(row["phase"]) not in left_out]
+
+
+def folded(rows: Iterable[JobRow], every: Callable[[str], Sequence[JobRow]]) -> list[JobRow]:
+    """Return rows with one in place of those of each array.
+
+    Args:
+        every: returns all jobs of an array.
+    """
+    found: dict[str, JobRow] = {}
+    for row in rows:
+        array = row.get("array", "")
+        if not array:
+            found[row["id"]] = row
+        elif array not in found:
+            found[array] = summed(every(array) or [row])
+    return list(found.values())
+
+
+def summed(rows: Sequence[JobRow]) -> JobRow:
+    """Return a row for all jobs of an array: how many do what, their GPUs together, and how far they are."""
+    counts = Counter(row["status"] for row in rows)
+    types = {row["gpu_type"] for row in rows if row["gpus"]}
+    going = [row for row in rows if row["finished_s"] is None]
+    ends = [row["ends_s"] for row in going]
+    first: JobRow = rows[0].copy()
+    first |= {
+        "id": first["array"],
+        "status": ", ".join(f"{count} {status}" for status, count in counts.most_common()),
+        "reason": "",
+        "wait_reason": None,
+        "gpu_type": types.pop() if len(types) == 1 else None,
+        "gpus": sum(row["gpus"] for row in rows),
+        "nodes": sorted({node for row in rows for node in row["nodes"]}),
+        "batch_size": None,
+        "lr": None,
+        "epoch": None,
+        "fraction": sum(row["fraction"] for row in rows) / len(rows),
+        "ends_s": max((one for one in ends if one is not None), default=None) if None not in ends else None,
+        "metrics": {},
+        "steps": sum(row["steps"] for row in rows),
+        "submitted_s": min(row["submitted_s"] for row in rows),
+        "finished_s": None if going else max(row["finished_s"] or 0.0 for row in rows),
+        "restarts": sum(row["restarts"] for row in rows),
+    }
+    return first
