@@ -112,7 +112,7 @@ def tuned_additive(table: Table, how: Searching | None = None, start: AdditiveSe
 
     def objective(point: Point) -> float:
         settings = settings_at(point, start)
-        models = [additive_fit.fit(table.of(taught), settings, seed=how.seed, band=False) for taught, _ in parts]
+        models = [additive_fit.fit(table.of(taught), settings, seed=how.seed, tails=None) for taught, _ in parts]
         said = np.mean(
             [performance(model, table.of(held)) for model, (_, held) in zip(models, parts, strict=True)]
         )
