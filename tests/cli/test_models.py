@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import re
 from pathlib import Path
@@ -16,22 +15,9 @@ from coadapt.estimators.durations import sums
 from coadapt.estimators.durations.features import COLUMNS
 from coadapt.estimators.interpretable import model_file
 
-from tests.support.interpretable import table
+from tests.support.bad_models import jobs
 
 Printed = pytest.CaptureFixture[str]
-
-
-def jobs(path: Path, rows: int = 200, classes: bool = False) -> Path:
-    """Write jobs as CSV: load, gpus, owner by name, share, when, and how long or which kind."""
-    of = table(rows, classes=("long", "short") if classes else ())
-    with path.open("w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(["load", "gpus", "owner", "share", "when", "hours"])
-        for n, (row, answer) in enumerate(zip(of.rows, of.target, strict=True)):
-            load = "" if np.isnan(row[0]) else row[0]
-            said = of.classes[int(answer)] if classes else answer
-            writer.writerow([load, int(row[1]), of.features[2].categories[int(row[2])], row[3], 60 * n, said])
-    return path
 
 
 def fitted(tmp_path: Path, family: str, classes: bool = False) -> str:
@@ -142,81 +128,3 @@ def test_without_a_model_the_list_says_how_one_comes_about(
     monkeypatch.setenv("COADAPT_HOME", str(tmp_path))
     assert run(["models", "list"]) == 0
     assert "services have one with the option model=additive" in capsys.readouterr().err
-
-
-FIT = ("fit", "{csv}", "--target", "hours", "--out", "{model}")
-BAD = [
-    ((*FIT[:2], "--target", "hour", "--out", "{model}"), "feature: 'hour' is unknown; the nearest is 'hours'"),
-    ((*FIT, "--budget", "0"), "budget: 0 is not accepted, must be a whole number of at least 1"),
-    ((*FIT, "--lambda", "-1"), "lambda, gamma: -1.0, 0.5 are not accepted, must be 0 or more"),
-    ((*FIT, "--microseconds", "0"), "microseconds: 0.0 is not accepted, must be above 0"),
-    ((*FIT, "--time", "owner"), "{csv}: line 2: 'alice' is no time, must be seconds or ISO 8601"),
-    (("show", "{csv}"), "{csv}: is torn or no model: Expecting value: line 1 column 1 (char 0)"),
-    (("show", "{model}", "--term", "gpu"), "feature: 'gpu' is unknown; the nearest is 'gpus'"),
-    (("show", "{model}", "--term", "owner,gpus"),
-     "--term: owner,gpus is no term of this model; accepted: load; gpus; owner"),
-    (("explain", "{model}"), "give the case: --set NAME=VALUE, or --rows FILE.csv with --row N"),
-    (("explain", "{model}", "--set", "gpus"), "--set: gpus is not of the form NAME=VALUE"),
-    (("explain", "{model}", "--set", "gpus=many"), "gpus: 'many' is not accepted, must be a number"),
-    (("explain", "{model}", "--set", "owner=eve"),
-     "owner: 'eve' is no category of it; accepted: alice, bob, carol"),
-    (("explain", "{model}", "--row", "1"), "--row: goes with --rows FILE.csv"),
-    (("explain", "{model}", "--set", "gpus=1", "--wanted", "x"), "--wanted: goes with --rows FILE.csv"),
-    (("constrain", "{model}"), "give --monotone, --by-hand or --undo"),
-    (("constrain", "{model}", "--monotone", "owner"),
-     "owner: is a category, which has no order; only features of numbers can be monotone"),
-    (("constrain", "{model}", "--monotone", "gpus=up"),
-     "--monotone: gpus=up: 'up' is not accepted, must be increasing or decreasing"),
-    (("constrain", "{model}", "--by-hand", "gpus=1"),
-     "--by-hand: gpus is not accepted, must be NAME:LOWEST:HIGHEST, NAME:CATEGORY or NAME:missing"),
-    (("constrain", "{model}", "--by-hand", "gpus:1:2=much"),
-     "value: 'much' is not accepted, must be a finite score"),
-    (("export", "{model}", "--language", "fortran"),
-     "language: 'fortran' is not accepted, must be one of c, javascript, python, sql"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("line", "sentence"), BAD)
-def test_what_cannot_be_is_refused_in_one_sentence(
-    line: tuple[str, ...], sentence: str, tmp_path: Path, capsys: Printed
-) -> None:
-    from coadapt.estimators.interpretable.model_file import Kept
-
-    from tests.support.interpretable import additive
-
-    data, model = jobs(tmp_path / "jobs.csv", 30), tmp_path / "hours.json"
-    if line[0] != "fit":
-        model_file.write(model, Kept(additive(pairs=0)))
-    names = {"csv": str(data), "model": str(model)}
-    told = refused(capsys, *(part.format(**names) for part in line))
-    assert told.startswith(sentence.format(**names)[:60]), told
-    assert told.split(": ", 1)[-1].startswith(sentence.format(**names).split(": ", 1)[-1][:60])
-
-
-@pytest.mark.parametrize(
-    ("text", "sentence"),
-    [
-        ("", "is empty; a line of names and rows are accepted"),
-        ("a,hours\n1,2\n3\n", "line 3 has 1 values for 2 columns"),
-        ("a,a,hours\n1,2,3\n", "column 'a' is there twice; each name is accepted once"),
-        ("a,hours\n", "hours: is empty; at least two rows are accepted"),
-        ("a,hours\n1,5\n2,5\n", "hours: all 2 rows are 5; two different values are accepted"),
-        ("a,hours\n1,5\n2,\n", "hours: row 1 is not a finite number"),
-        ("hours\n1\n2\n", "no column is left to learn from, beside hours"),
-    ],
-)
-def test_tables_that_teach_nothing_are_refused(text: str, sentence: str, tmp_path: Path, capsys: Printed) -> None:
-    path = tmp_path / "bad.csv"
-    path.write_text(text)
-    told = refused(capsys, "fit", str(path), "--target", "hours", "--out", str(tmp_path / "m.json"))
-    assert told.endswith(sentence)
-
-
-def test_a_requirement_that_nobody_meets_names_the_nearest(tmp_path: Path, capsys: Printed) -> None:
-    data = jobs(tmp_path / "jobs.csv", 60)
-    line = ["fit", str(data), "--target", "hours", "--out", str(tmp_path / "m.json"), "--budget", "1"]
-    told = refused(capsys, *line, "--kilobytes", "0.001")
-    assert re.fullmatch(
-        r"requirement: nobody meets it; the nearest is \w+: bytes 1, and [\d.e+]+ can be met", told
-    )
-    assert not (tmp_path / "m.json").exists()
