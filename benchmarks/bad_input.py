@@ -1,8 +1,8 @@
 """Malformed job files, traces, cluster descriptions, requests and scripts, each answered with its one line.
 
 Job files, traces, cluster descriptions, requests to the service, and what is wrong with models, foresight and
-power need no cluster (and are in the fast tests). The scripts are submitted together to one small emulated cluster, beside a
-sound job that must not notice any of them.
+power need no cluster (and are in the fast tests). The scripts are submitted together to one small emulated
+cluster, beside a sound job that must not notice any of them.
 """
 
 from __future__ import annotations

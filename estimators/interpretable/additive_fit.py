@@ -37,7 +37,7 @@ class AdditiveSettings:
     interactions: int = 10
     learning_rate: float = 0.04
     bags: int = 4
-    rounds: int = 5000
+    rounds: int = 1000
     least_rows: int = 4  # of a leaf
 
     def __post_init__(self) -> None:
