@@ -11,6 +11,7 @@ from ..estimators.interpretable.tree import KNOWN, TreeModel
 from ..simulator.results import drawing
 
 _MOST_BARS, _MOST_LEAVES = 20, 64
+_WIDE = 30.0  # last edge over the first, from which on an axis is logarithmic
 
 
 def importances(model: Model) -> bytes:
@@ -40,9 +41,15 @@ def _curve(model: AdditiveModel, one: Term, before: Term | None) -> bytes:
         below.bar(places, one.counts[1:], color="#999999")
         below.set_xticks(places, feature.categories, rotation=60, ha="right", fontsize=7)
     else:
-        cuts = _ends(one.edges[0])
+        wide = _is_wide(one.edges[0])
+        cuts = _ends(one.edges[0], wide)
+        if wide:
+            above.set_xscale("log")
+            drawing.plain_log(above.xaxis)
         if before is not None:
-            above.stairs(before.scores[1:], _ends(before.edges[0]), label="as fitted", **_line(1), baseline=None)
+            above.stairs(
+                before.scores[1:], _ends(before.edges[0], wide), label="as fitted", **_line(1), baseline=None
+            )
         above.stairs(one.scores[1:], cuts, label="in use", **_line(0), baseline=None)
         below.stairs(one.counts[1:], cuts, fill=True, color="#999999")
         if before is not None:
@@ -59,10 +66,17 @@ def _line(at: int) -> dict[str, object]:
     return {"color": style["color"], "ls": style["ls"], "lw": style["lw"]}
 
 
-def _ends(edges: Floats) -> Floats:
+def _is_wide(edges: Floats) -> bool:
+    """Return whether edges are better seen on a logarithmic axis."""
+    return bool(len(edges) and edges[0] > 0 and edges[-1] > _WIDE * edges[0])
+
+
+def _ends(edges: Floats, wide: bool) -> Floats:
     """Return edges with an end before the first and one behind the last, for a picture."""
     if not len(edges):
         return np.array([0.0, 1.0])
+    if wide:
+        return np.concatenate([[edges[0] / 2], edges, [edges[-1] * 1.5]])
     width = max((edges[-1] - edges[0]) / max(len(edges), 2), 1e-9)
     return np.concatenate([[edges[0] - width], edges, [edges[-1] + width]])
 
@@ -154,5 +168,8 @@ def explained(found: Sum, target: str) -> bytes:
     axes.barh(names, values, left=starts, color=colours)
     axes.axvline(found.total, color="black", lw=1)
     axes.invert_yaxis()
+    low, high = float(ends.min()), float(ends.max())
+    margin = 0.1 * (high - low) or 1.0
+    axes.set_xlim(low - margin, high + margin)  # the mean's bar begins further left
     axes.set(xlabel=f"{target}: {found.total:.4g}")
     return drawing.png(figure)

@@ -71,6 +71,8 @@ def _range(feature: Feature, low: float, high: float) -> str:
     if feature.whole and math.isfinite(low) and math.isfinite(high):
         first, last = math.ceil(low), math.ceil(high) - 1
         return f"{first}" if first == last else f"{first} to {last}"
+    if feature.whole and low == -math.inf and math.isfinite(high):
+        return f"up to {math.ceil(high) - 1}"
     if low == -math.inf:
         return "all" if high == math.inf else f"below {high:.6g}"
     return f"from {low:.6g}" if high == math.inf else f"{low:.6g} to {high:.6g}"

@@ -40,7 +40,6 @@ LEAVES = 64
 ROUNDS = 4
 STATE = named([
     "left_rounds", "had_rounds", "age_rounds", "gpus", "held", "crowding", "progress", "unfairness",
-    "rank_of_left", "rank_of_unfairness",
 ])  # fmt: skip
 ACTIONS = ("waits", "runs")
 
@@ -103,14 +102,17 @@ def states_of(round: Round) -> Floats:
     age = (round.now - columns.submitted_s) / length
     crowding = max(float(gpus.sum()) / capacity, 1.0)
     unfairness = (age + left * crowding) / ((had + left) * crowding)
-    return np.column_stack([
-        left, had, age, gpus, columns.held > 0, np.full(len(gpus), crowding), had / (had + left), unfairness,
-        _rank(left), _rank(unfairness),
-    ]).astype(float)  # fmt: skip
-
-
-def _rank(values: Floats) -> Floats:
-    return np.argsort(np.argsort(values, kind="stable"), kind="stable") / max(len(values), 1)
+    columns_of = (
+        left,
+        had,
+        age,
+        gpus,
+        columns.held > 0,
+        np.full(len(gpus), crowding),
+        had / (had + left),
+        unfairness,
+    )
+    return np.stack(columns_of, axis=1).astype(float)
 
 
 @dataclass
@@ -195,16 +197,16 @@ class Shockwaves:
 
 def judged(found: Distilled[TreeModel]) -> dict[str, float]:
     """Return what the student is worth on a trace that it has not seen, beside its teacher."""
-    teacher = ran(JUDGED, "shockwave")
-    alone, beside = Record(found.student, asks=False), Record(found.student)
-    _RECORDS.append(alone)
-    student = ran(JUDGED, "readable_tree")
+    teacher = [ran(JUDGED, "shockwave") for _ in range(2)]
+    _RECORDS.append(Record(found.student, asks=False))
+    student = [ran(JUDGED, "readable_tree") for _ in range(2)]
+    beside = Record(found.student)
     _RECORDS.append(beside)
     ran(JUDGED, "readable_tree")
     states, actions = (np.concatenate(parts) for parts in (beside.states, beside.actions))
     return {
-        "jct_ratio": float(student.jct_s.mean() / teacher.jct_s.mean()),
-        "policy_time_ratio": _mean_s(student) / _mean_s(teacher),
+        "jct_ratio": float(student[0].jct_s.mean() / teacher[0].jct_s.mean()),
+        "policy_time_ratio": min(map(_mean_s, student)) / min(map(_mean_s, teacher)),
         "agreement": float((found.student.predict(states) == actions).mean()),
     }
 
