@@ -1,8 +1,8 @@
 """Malformed job files, traces, cluster descriptions, requests and scripts, each answered with its one line.
 
-Job files, traces, cluster descriptions, requests to the service, and what is wrong with foresight and power need
-no cluster (and are in the fast tests). The scripts are submitted together to one small emulated cluster, beside a
-sound job that must not notice any of them.
+Job files, traces, cluster descriptions, requests to the service, and what is wrong with models, foresight and
+power need no cluster (and are in the fast tests). The scripts are submitted together to one small emulated
+cluster, beside a sound job that must not notice any of them.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from coadapt.deploy import local_cluster
 from tests.support import bad_service_input
 from tests.support.bad_foresight import BAD_FORESIGHT
 from tests.support.bad_jobs import BAD_CLUSTERS, BAD_JOBS, one_line
+from tests.support.bad_models import BAD_MODELS
 from tests.support.bad_service_input import BAD_SERVICE_INPUT
 from tests.support.bad_traces import BAD_TRACES, ENDLESS, refusal_in_little_memory
 
@@ -71,6 +72,14 @@ def foresight() -> list[Row]:
         with tempfile.TemporaryDirectory() as folder:
             answer = case.reached.answer(Path(folder)).replace(folder, "{dir}")
             rows.append((f"foresight: {case.what} ({case.reached.how})", case.error, answer))
+    return rows
+
+
+def models() -> list[Row]:
+    rows = []
+    for case in BAD_MODELS:
+        with tempfile.TemporaryDirectory() as folder:
+            rows.append((f"models: {case.what}", case.error, case.answer(Path(folder))))
     return rows
 
 
@@ -154,7 +163,7 @@ SOUND_TRAIN = """for epoch in coadapt.epochs(20):
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    kinds = {of.__name__: of for of in (job_files, traces, clusters, foresight, service, scripts)}
+    kinds = {of.__name__: of for of in (job_files, traces, clusters, foresight, models, service, scripts)}
     parser.add_argument("--only", type=some_of(list(kinds)), default=list(kinds), metavar="KIND[,KIND...]")
     rows: list[Row] = []
     for name in parser.parse_args().only:

@@ -18,7 +18,7 @@ import typer
 from ..core.cloud import Cloud
 from ..core.isolation import Isolation
 from ..core.refused_values import why_refused
-from . import access, arrays
+from . import access, arrays, model_fit, models
 from . import audit as audit_verb
 from . import browser as open_verb
 from . import down as down_verb
@@ -53,6 +53,8 @@ app = typer.Typer(
 )
 node_app = typer.Typer(help="Show machines, drain them, and power them off and on.", rich_markup_mode=None)
 app.add_typer(node_app, name="node")
+models.app.command()(model_fit.fit)
+app.add_typer(models.app, name="models")
 access.register(app)
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead.")]
 INTERRUPTED = "interrupted; submitted jobs go on"

@@ -1,7 +1,7 @@
 """How many nodes will have a job: a forecast for several horizons at once, and how high demand may rise. Pure.
 
-Boosted trees foretell the change from the newest count, each horizon by trees of its own. Counts of nodes are very
-persistent. So trees serve only where they were better than the newest count on days that they had not seen.
+Boosted trees, or sums, foretell the change from the newest count, each horizon by some of its own. Counts of nodes
+are very persistent. So they serve only where they were better than the newest count on days not seen before.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import numpy as np
 from .boosted import Trees
 from .node_features import MEMORY, NAMES, RECENT, Calendar, features, features_now, recent_most
 from .node_series import Floats, NodeSeries
+from .node_sums import NodeSums
 
 HORIZONS = (1, 3, 6, 12, 18, 24, 30)  # slots: ten minutes to five hours
 # (slots, certainty): the most nodes that run within so many slots, and how sure it is that no more will.
@@ -31,7 +32,7 @@ class Change:
 
     slots: int
     part: float = 0.0
-    trees: Trees | None = field(default=None, repr=False)
+    trees: Trees | NodeSums | None = field(default=None, repr=False)
 
     def of(self, rows: Floats) -> Floats:
         """Return (rows,) changes."""
@@ -48,7 +49,7 @@ class Rise:
     slots: int
     certainty: float
     usual: float
-    trees: Trees | None = field(default=None, repr=False)
+    trees: Trees | NodeSums | None = field(default=None, repr=False)
 
     def of(self, rows: Floats) -> Floats:
         """Return (rows,) rises; they may be below 0."""
@@ -86,6 +87,12 @@ class NodeDemand:
     changes: tuple[Change, ...]
     rises: tuple[Rise, ...]
     calendar: Calendar = field(default_factory=Calendar)
+
+    @property
+    def kinds(self) -> frozenset[type]:
+        """Return what it is made of: trees, sums, or neither where the newest count is best."""
+        every = [*(one.trees for one in self.changes), *(one.trees for one in self.rises)]
+        return frozenset(type(one) for one in every if one is not None)
 
     def forecast(self, seen: Sequence[NodeSeries]) -> list[NodeForecast | None]:
         """Return what is foreseen at the end of each series, by that series alone; None where nothing is known."""
@@ -132,21 +139,23 @@ class NodeDemand:
         return {
             "until_s": self.until_s,
             "features": list(NAMES),
-            "changes": [{"slots": one.slots, "part": one.part, "trees": _text(one.trees)} for one in self.changes],
+            "changes": [
+                {"slots": one.slots, "part": one.part, "trees": _document(one.trees)} for one in self.changes
+            ],
             "rises": [
                 {
                     "slots": one.slots,
                     "certainty": one.certainty,
                     "usual": one.usual,
-                    "trees": _text(one.trees),
+                    "trees": _document(one.trees),
                 }
                 for one in self.rises
             ],
         }
 
 
-def _text(trees: Trees | None) -> str | None:
-    return None if trees is None else trees.text
+def _document(trees: Trees | NodeSums | None) -> Any:
+    return trees.to_json() if isinstance(trees, NodeSums) else None if trees is None else trees.text
 
 
 def read(document: Mapping[str, Any], calendar: Calendar) -> NodeDemand:
@@ -183,5 +192,7 @@ def _finite(value: Any) -> float:
     return found
 
 
-def _trees(text: Any) -> Trees | None:
-    return None if text is None else Trees(text).checked(len(NAMES))
+def _trees(document: Any) -> Trees | NodeSums | None:
+    if isinstance(document, dict):
+        return NodeSums.read(document)
+    return None if document is None else Trees(document).checked(len(NAMES))

@@ -20,6 +20,7 @@ from .boosted import Trees
 from .node_demand import HORIZONS, PEAKS, Change, NodeDemand, Rise
 from .node_features import Calendar, features, recent_most
 from .node_series import SLOT_S, Bools, Floats, NodeSeries
+from .node_sums import NodeSums, fit_sums
 
 LEAST_SLOTS = 432  # known ones, of all series together, below which nothing is fitted: three days of one series
 MOST_SLOTS = 120_000  # of all series together, the newest
@@ -28,6 +29,7 @@ _FOLDS = (0.5, 0.75, 1.0)  # of the history: each part from the first on is fore
 _FIRST = 144  # slots of a series whose features know too little: one day
 _PARTS = (0.5, 1.0)  # of the foreseen change that may be reckoned with
 _Settings = Mapping[str, Any]
+_Strengths = Sequence[tuple[_Settings, float]]
 # Counts with a shape by the day need large trees, and those that wander need small ones: the folds choose.
 _SMALL: _Settings = {
     "num_leaves": 4, "min_data_in_leaf": 300, "learning_rate": 0.015, "feature_fraction": 0.3,
@@ -39,6 +41,7 @@ _LARGE: _Settings = {
 }  # fmt: skip
 # Each with the share of what is simpler that its error may have at most: large trees must be clearly better.
 _STRENGTHS = ((_SMALL, 1.0), (_LARGE, 0.95))
+_SUMS: _Strengths = (({"additive": True}, 1.0),)
 _TREES = 100
 
 
@@ -71,11 +74,12 @@ def fit(
     calendar: Calendar | None = None,
     in_use: NodeDemand | None = None,
     seed: int = 0,
+    additive: bool = False,
 ) -> NodeDemand | None:
     """Return a model of what had been counted by `now`; None: too little was.
 
     `in_use` is returned as it is where the new model foretells the held-back part worse. Slots that began before
-    the last fit of `in_use` are not compared.
+    the last fit of `in_use` are not compared. `additive`: sums that people can read, in place of boosted trees.
     """
     most = MOST_SLOTS // max(len(history), 1)
     ended = [series.until(now) for series in history]
@@ -86,8 +90,9 @@ def fit(
     rows = _rows(seen, days)
     begin, end = min(series.start_s for series in seen), max(series.end_s for series in seen)
     folds = [begin + part * (end - begin) for part in _FOLDS]
-    changes = [_change(rows, folds, slots, seed) for slots in HORIZONS]
-    rises = [_rise(rows, folds, slots, certainty, seed) for slots, certainty in PEAKS]
+    strengths = _SUMS if additive else _STRENGTHS
+    changes = [_change(rows, folds, slots, seed, strengths) for slots in HORIZONS]
+    rises = [_rise(rows, folds, slots, certainty, seed, strengths) for slots, certainty in PEAKS]
     if in_use is not None and _worse(rows, changes, rises, in_use):
         return in_use
     return NodeDemand(end, tuple(one for one, _ in changes), tuple(one for one, _ in rises), days)
@@ -122,15 +127,17 @@ def _ahead(series: NodeSeries, slots: int) -> Floats:
     return np.where(good[:, None], sliding_window_view(running, slots)[1:], np.nan)
 
 
-def _change(rows: _Rows, folds: Sequence[float], slots: int, seed: int) -> tuple[Change, Floats]:
+def _change(
+    rows: _Rows, folds: Sequence[float], slots: int, seed: int, strengths: _Strengths
+) -> tuple[Change, Floats]:
     """Return what is foreseen of one horizon, and (rows,) what was foretold in the folds, nan elsewhere."""
     target, unknown = rows.change(slots), np.full(len(rows.running), np.nan)
     best, part, said, least = None, 0.0, unknown, math.inf
-    for settings, most in _STRENGTHS:
+    for settings, most in strengths:
         found = unknown.copy()
         for taught, held in _folds(rows, target, folds, slots):
             trees = _trees(rows, taught, target, {**settings, "objective": "l1"}, seed)
-            found[held] = trees.predict(rows.features[held])
+            found[held] = 0.0 if trees is None else trees.predict(rows.features[held])
         for tried in (0.0, *_PARTS):
             if (loss := _mean(np.abs(target - tried * found), rows.total)) < most * least:
                 best, part, said, least = settings, tried, tried * found, loss
@@ -140,7 +147,9 @@ def _change(rows: _Rows, folds: Sequence[float], slots: int, seed: int) -> tuple
     return Change(slots, part, _trees(rows, taught, target, {**best, "objective": "l1"}, seed)), said
 
 
-def _rise(rows: _Rows, folds: Sequence[float], slots: int, certainty: float, seed: int) -> tuple[Rise, Floats]:
+def _rise(
+    rows: _Rows, folds: Sequence[float], slots: int, certainty: float, seed: int, strengths: _Strengths
+) -> tuple[Rise, Floats]:
     """Return how far counts rise within some slots, and (rows,) what was foretold in the folds, nan elsewhere."""
     target, objective = rows.rise(slots), {"objective": "quantile", "alpha": certainty}
     pairs = list(_folds(rows, target, folds, slots))
@@ -148,11 +157,11 @@ def _rise(rows: _Rows, folds: Sequence[float], slots: int, certainty: float, see
     for taught, held in pairs:
         said[held] = np.quantile(target[taught], certainty)
     best, least = None, _mean(_pinball(target - said, certainty), rows.total)
-    for settings, most in _STRENGTHS:
+    for settings, most in strengths:
         found = np.full(len(target), np.nan)
         for taught, held in pairs:
             trees = _trees(rows, taught, target, {**settings, **objective}, seed)
-            found[held] = trees.predict(rows.features[held])
+            found[held] = said[held] if trees is None else trees.predict(rows.features[held])
         if (loss := _mean(_pinball(target - found, certainty), rows.total)) < most * least:
             best, said, least = settings, found, loss
     taught = rows.usable & np.isfinite(target)
@@ -196,7 +205,16 @@ def _worse(
     return more > 0
 
 
-def _trees(rows: _Rows, taught: Bools, target: Floats, settings: _Settings, seed: int) -> Trees:
+def _trees(rows: _Rows, taught: Bools, target: Floats, settings: _Settings, seed: int) -> Trees | NodeSums | None:
+    if "additive" in settings:
+        return fit_sums(
+            rows.features[taught],
+            target[taught],
+            rows.end_s[taught],
+            seed=seed,
+            weights=rows.total[taught],
+            certainty=settings.get("alpha"),
+        )
     return boosted.fit(
         rows.features[taught],
         target[taught],

@@ -19,6 +19,7 @@ from ..core.cluster import Cluster, Node
 from ..core.job import Adaptivity, JobSpec
 from ..core.placement import Placement
 from ..estimators.goodput import BatchLimits, JobModel, best_batch
+from ..estimators.interpretable import lookup
 from ..estimators.throughput import ThroughputModel, ThroughputParams
 from .catalogue import make_policy
 from .choosing.allocation_round import ProgramPolicy
@@ -77,6 +78,7 @@ def warm_up(policy: str, options: Mapping[str, Any]) -> None:
             if options.get("solver") == "continual":
                 _change_a_program()
     best_batch(_model(), "a", nodes=1, replicas=1)
+    lookup.warm_up()  # services foretell by it, and rounds ask them
 
 
 def made_up_round(placements: Mapping[str, Placement], count: int = 5, later_s: float = 0.0) -> Round:

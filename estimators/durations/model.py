@@ -1,4 +1,4 @@
-"""Boosted trees that foretell the length of a job, in our form and in the published one. Pure.
+"""Models that foretell the length of a job: boosted trees in our form and in the published one, or sums. Pure.
 
 Ours fits the log of the length over what like jobs took, with few, strongly shrunk trees. A second ensemble fits
 how far off forecasts were, so that jobs of a steady owner have narrow bands. The published form (Helios, SC'21)
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
@@ -17,8 +17,18 @@ import numpy as np
 
 from .. import boosted
 from ..boosted import Trees
+from ..interpretable.corrections import Correction
+from . import sums
 from .features import ABOUT, CODES, COLUMNS, FIRST_SPREAD, START, Floats
 from .rows import EndedColumns
+from .sums import Sums
+
+
+class Kind(StrEnum):
+    """What a model in our form is made of: boosted trees, or an additive model that people can read."""
+
+    BOOSTED = "boosted"
+    ADDITIVE = "additive"
 
 
 class Form(StrEnum):
@@ -53,11 +63,20 @@ class Length:
 
 @dataclass(frozen=True)
 class LengthModel:
-    """Fitted trees. `spread`: those of the spread, in our form."""
+    """Fitted trees or sums. `spread`: those of the spread, in our form."""
 
     form: Form
-    trees: Trees
-    spread: Trees | None = None
+    trees: Trees | Sums
+    spread: Trees | Sums | None = None
+
+    @property
+    def kind(self) -> Kind:
+        return Kind.ADDITIVE if isinstance(self.trees, Sums) else Kind.BOOSTED
+
+    def _logs(self, rows: Floats) -> Floats:
+        """Return (rows,) logs of typical lengths, in our form. Trees go on from those of like jobs."""
+        found = self.trees.predict(rows)
+        return found if isinstance(self.trees, Sums) else rows[:, START] + found
 
     def of(self, numbers: Floats) -> Length:
         """Return the forecast for a row, (columns of `COLUMNS`,).
@@ -67,7 +86,7 @@ class LengthModel:
         if self.spread is None:
             mean_s = float(self.trees.predict(numbers[None, : len(ABOUT)])[0])
             return Length(mean_s, mean_s, FIRST_SPREAD)
-        log = float(numbers[START] + self.trees.predict(numbers[None])[0])
+        log = float(self._logs(numbers[None])[0])
         return our_length(log, _DEVIATION * float(self.spread.predict(numbers[None])[0]))
 
     def loss(self, ended: EndedColumns) -> float:
@@ -75,15 +94,15 @@ class LengthModel:
         if self.form is Form.PUBLISHED:
             logs = np.log(np.maximum(self.trees.predict(ended.rows[:, : len(ABOUT)]), 1.0))
         else:
-            logs = ended.rows[:, START] + self.trees.predict(ended.rows)
+            logs = self._logs(ended.rows)
         return float(np.abs(logs - np.log(np.maximum(ended.seconds, 1.0))).mean())
 
     def to_json(self) -> Mapping[str, Any]:
         """Return the model as plain JSON values."""
         return {
             "form": str(self.form),
-            "trees": self.trees.text,
-            "spread": None if self.spread is None else self.spread.text,
+            "trees": _to_json(self.trees),
+            "spread": None if self.spread is None else _to_json(self.spread),
         }
 
     @classmethod
@@ -91,11 +110,19 @@ class LengthModel:
         """Return the model that `to_json` wrote. Raises ValueError, in one sentence, for any other document."""
         try:
             form = Form(document["form"])
-            columns = len(ABOUT) if form is Form.PUBLISHED else len(COLUMNS)
-            spread = None if form is Form.PUBLISHED else Trees(document["spread"]).checked(columns)
-            return cls(form, Trees(document["trees"]).checked(columns), spread)
+            if form is Form.PUBLISHED:
+                return cls(form, Trees(document["trees"]).checked(len(ABOUT)))
+            return cls(form, _read(document["trees"]), _read(document["spread"]))
         except (KeyError, TypeError) as error:
             raise ValueError(f"lengths: is no such model: {type(error).__name__}: {error}") from None
+
+
+def _to_json(model: Trees | Sums) -> Any:
+    return model.to_json() if isinstance(model, Sums) else model.text
+
+
+def _read(document: Any) -> Trees | Sums:
+    return Trees(document).checked(len(COLUMNS)) if isinstance(document, str) else Sums.read(document)
 
 
 def our_length(log: float, spread: float) -> Length:
@@ -105,9 +132,18 @@ def our_length(log: float, spread: float) -> Length:
     return Length(typical_s, typical_s * math.exp(min(spread**2 / 2, MOST_OVER_TYPICAL)), spread)
 
 
-def refit_lengths(
-    form: Form, ended: EndedColumns, seed: int, in_use: LengthModel | None, fresh: int
-) -> LengthModel | None:
+@dataclass(frozen=True)
+class Fitting:
+    """How lengths are fitted. codes: of owners and pools; changes: of people, for sums."""
+
+    form: Form
+    seed: int = 0
+    kind: Kind = Kind.BOOSTED
+    codes: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    changes: tuple[Correction, ...] = ()
+
+
+def refit_lengths(how: Fitting, ended: EndedColumns, in_use: LengthModel | None, fresh: int) -> LengthModel | None:
     """Fit anew. Return None for too few jobs, and for a model that is worse than the one in use.
 
     The newer half of the jobs that ended since the last fit is held back, and both models foretell it. If the new
@@ -120,16 +156,17 @@ def refit_lengths(
     if in_use is not None and held_back:
         taught = EndedColumns(*(column[:-held_back] for column in ended))
         judged = EndedColumns(*(column[-held_back:] for column in ended))
-        new = fit_lengths(form, taught, seed)
+        new = fit_lengths(how, taught)
         if new is None or new.loss(judged) > in_use.loss(judged):
             return None
-    return fit_lengths(form, ended, seed)
+    return fit_lengths(how, ended)
 
 
-def fit_lengths(form: Form, ended: EndedColumns, seed: int) -> LengthModel | None:
+def fit_lengths(how: Fitting, ended: EndedColumns) -> LengthModel | None:
     """Fit to jobs that have ended. Return None for fewer than `LEAST_JOBS`."""
     if len(ended.seconds) < LEAST_JOBS:
         return None
+    form, seed = how.form, how.seed
     seconds = np.maximum(ended.seconds, 1.0)
     if form is Form.PUBLISHED:
         rows = ended.rows[:, : len(ABOUT)]
@@ -138,6 +175,12 @@ def fit_lengths(form: Form, ended: EndedColumns, seed: int) -> LengthModel | Non
         )  # fmt: skip
         return LengthModel(form, trees)
     logs = np.log(seconds)
+    off = np.abs(logs - ended.forecast_logs)
+    if how.kind is Kind.ADDITIVE:
+        if np.ptp(logs) == 0 or np.ptp(off) == 0:
+            return None
+        lengths = sums.fit(ended.rows, logs, how.codes, seed=seed, changes=how.changes)
+        return LengthModel(form, lengths, sums.fit(ended.rows, off, how.codes, seed=seed, target_name="error"))
 
     def fitted(target: Floats, settings: Mapping[str, Any]) -> Trees:
         return boosted.fit(
@@ -145,4 +188,4 @@ def fit_lengths(form: Form, ended: EndedColumns, seed: int) -> LengthModel | Non
         )  # fmt: skip
 
     over_start = fitted(logs - ended.rows[:, START], _OURS)
-    return LengthModel(form, over_start, fitted(np.abs(logs - ended.forecast_logs), _SPREAD))
+    return LengthModel(form, over_start, fitted(off, _SPREAD))

@@ -37,7 +37,7 @@ class AdditiveSettings:
     interactions: int = 10
     learning_rate: float = 0.04
     bags: int = 4
-    rounds: int = 5000
+    rounds: int = 1000
     least_rows: int = 4  # of a leaf
 
     def __post_init__(self) -> None:
@@ -58,13 +58,13 @@ def fit(
     *,
     seed: int = 0,
     weights: Floats | None = None,
-    band: bool = True,
+    tails: tuple[float, float] | None = TAILS,
 ) -> AdditiveModel:
     """Fit a model to a table; two fits with one seed are the same.
 
     Args:
         weights: (rows,) of the rows; None: all alike.
-        band: also fit to the older rows alone, and take the band from residuals of the newer ones.
+        tails: of the band, by residuals of the newer rows of a fit to the older ones; None: no band is fitted.
 
     Raises:
         ValueError: in one sentence, for more than two classes.
@@ -77,8 +77,8 @@ def fit(
         )
     found = _fitted(table, settings, seed, weights)
     ends = None
-    if band and not table.classes:
-        ends = _band(table, settings, seed, weights)
+    if tails is not None and not table.classes:
+        ends = _band(table, settings, seed, weights, tails)
     return AdditiveModel(
         with_whole(table.features, table.rows),
         found.mean,
@@ -91,7 +91,7 @@ def fit(
 
 
 def _band(
-    table: Table, settings: AdditiveSettings, seed: int, weights: Floats | None
+    table: Table, settings: AdditiveSettings, seed: int, weights: Floats | None, tails: tuple[float, float]
 ) -> tuple[float, float] | None:
     order = table.in_order(seed)
     held = order[len(order) - int(HELD_BACK * len(order)) :]
@@ -99,7 +99,7 @@ def _band(
     if len(held) < LEAST_HELD_BACK or np.ptp(table.target[taught]) == 0:
         return None
     older = _fitted(table.of(taught), settings, seed, None if weights is None else weights[taught])
-    low, high = np.quantile(table.target[held] - older.predict(table.rows[held]), TAILS)
+    low, high = np.quantile(table.target[held] - older.predict(table.rows[held]), tails)
     return float(low), float(high)
 
 

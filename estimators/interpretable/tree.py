@@ -19,6 +19,7 @@ from .table import Feature, checked_rows
 
 Cost = Literal["error", "impurity"]
 Bools = NDArray[np.bool_]
+_MOST_NAMED = 6  # categories in a text
 KNOWN = float(np.finfo(float).max)  # as a threshold: all known values are at most that
 
 
@@ -220,15 +221,31 @@ def between(feature: Feature, low: float, high: float) -> str:
     if low == KNOWN:
         return f"{feature.name} is missing"
     if high == KNOWN:
-        return f"{feature.name} is known" if low == -np.inf else f"{feature.name} > {low:.6g}"
+        if low == -np.inf:
+            return f"{feature.name} is known"
+        high = np.inf
+    if feature.categories:
+        return f"{feature.name} is {_named(feature, low, high)}"
     if low == -np.inf:
         return f"{feature.name} <= {high:.6g}"
     return f"{feature.name} > {low:.6g}" if high == np.inf else f"{low:.6g} < {feature.name} <= {high:.6g}"
 
 
+def _named(feature: Feature, low: float, high: float) -> str:
+    """Return the categories whose codes lie above one end and at most at the other, as text."""
+    first = 0 if low == -np.inf else int(np.floor(low)) + 1
+    last = len(feature.categories) - 1 if high == np.inf else int(np.floor(high))
+    names = feature.categories[first : last + 1]
+    if len(names) > _MOST_NAMED:
+        return f"one of {', '.join(names[:_MOST_NAMED])} and {len(names) - _MOST_NAMED} more"
+    return f"one of {', '.join(names)}" if len(names) > 1 else ", ".join(names)
+
+
 def _side(feature: Feature, at: float, goes_left: bool) -> str:
     if at == KNOWN:
         return "known" if goes_left else "not known"
+    if feature.categories:
+        return _named(feature, *((-np.inf, at) if goes_left else (at, np.inf)))
     return f"{'at most' if goes_left else 'above'} {at:.6g}"
 
 

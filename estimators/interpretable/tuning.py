@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -111,8 +111,8 @@ def tuned_additive(table: Table, how: Searching | None = None, start: AdditiveSe
     parts = list(folds(table, FOLDS, how.seed))
 
     def objective(point: Point) -> float:
-        settings = settings_at(point, start)
-        models = [additive_fit.fit(table.of(taught), settings, seed=how.seed, band=False) for taught, _ in parts]
+        settings = replace(settings_at(point, start), bags=1)  # one bag tells which settings are better
+        models = [additive_fit.fit(table.of(taught), settings, seed=how.seed, tails=None) for taught, _ in parts]
         said = np.mean(
             [performance(model, table.of(held)) for model, (_, held) in zip(models, parts, strict=True)]
         )
@@ -126,8 +126,6 @@ def tuned_additive(table: Table, how: Searching | None = None, start: AdditiveSe
 
 def settings_at(point: Point, start: AdditiveSettings) -> AdditiveSettings:
     """Return settings of an additive model at a point of the search."""
-    from dataclasses import replace
-
     return replace(
         start,
         bins=int(point["bins"]),

@@ -25,7 +25,7 @@ from ..store.metrics import MetricsHistory
 from ..store.store import Store
 from ..store.training_curves import GOODPUT, divided
 from ..views import closed_views
-from ..views.explaining import explain
+from ..views.explaining import explain, told_of_its_length
 from ..views.job_views import job_details, job_row
 from ..views.recording import trace_lines
 from ..views.waiting import wait_reason
@@ -159,7 +159,7 @@ class JobViewsDesk:
             asleep=nodes.asleep,
         )
         lines = closed_views.explained(job, nodes, self._moments.ahead_s)
-        found = found | {"lines": lines} if lines else found
+        found = found | {"lines": [*(lines or found["lines"]), *told_of_its_length(job)]}
         return found if reader is None else dict(others.hidden(found, reader))
 
     def timeline(self, job_id: str | None = None, reader: Reader | None = None) -> Sequence[dict[str, Any]]:

@@ -8,13 +8,16 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from ...estimators.durations.bands import Bands
 from ...estimators.durations.features import FIRST_SPREAD, START, UNKNOWN_S, JobFeatures, Row
-from ...estimators.durations.model import Form, Length, LengthModel, our_length, refit_lengths
+from ...estimators.durations.model import Fitting, Form, Kind, Length, LengthModel, our_length, refit_lengths
 from ...estimators.durations.rows import EndedRows
+from ...estimators.durations.sums import NAMES, Sums
 from ...estimators.foretold import Foretold
+from ...estimators.interpretable import corrections as changing
+from ...estimators.interpretable.table import named, position
 from ...estimators.job_history import EndedJob, SubmittedJob
 from .contract import Fact, Service
 from .registry import register
@@ -26,6 +29,8 @@ class DurationOptions(BaseModel):
     """What an operator may set.
 
     form: `ours`, or `published` as in Helios (SC'21): the blend of rolling mean and trees.
+    model: `boosted` trees, or `additive`: sums that people can read and correct; of form ours.
+    corrections: of the additive model, as `coadapt models constrain` writes them; they outlive every fit.
     lambda: weight of the rolling mean in the published blend, 0..1.
     decay: weight of a job beside the next in the mean of its owner's jobs of that name, 0..1.
     similarity: from which on two names are one, 0..1.
@@ -37,6 +42,8 @@ class DurationOptions(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     form: Form = Form.OURS
+    model: Kind = Kind.BOOSTED
+    corrections: tuple[dict[str, Any], ...] = ()
     lambda_: float = Field(default=0.1, ge=0, le=1, alias="lambda")
     decay: float = Field(default=0.8, ge=0, le=1)
     similarity: float = Field(default=0.6, ge=0, le=1)
@@ -44,6 +51,17 @@ class DurationOptions(BaseModel):
     most_jobs: int = Field(default=200_000, ge=1000)
     utc_offset_h: float = Field(default=0.0, ge=-14, le=14)
     seed: int = Field(default=0, ge=0)
+
+    @model_validator(mode="after")
+    def _goes_together(self) -> DurationOptions:
+        if self.model is Kind.ADDITIVE and self.form is not Form.OURS:
+            raise ValueError("model: additive goes with form ours")
+        if self.corrections and self.model is not Kind.ADDITIVE:
+            raise ValueError("corrections: go with model additive")
+        for one in changing.read(self.corrections):
+            for name in [one.feature] if isinstance(one, changing.Monotone) else one.within:
+                position(named(list(NAMES.values())), name)
+        return self
 
 
 @register("durations")
@@ -98,8 +116,18 @@ class Durations(Service):
         low_s, high_s = self._bands.of(length.typical_s, length.spread)
         mean_s = length.mean_s
         return Foretold(
-            mean_s, max(min(low_s, mean_s), LEAST_S / 10), min(max(high_s, mean_s), 10 * MOST_S), row.basis
+            mean_s,
+            max(min(low_s, mean_s), LEAST_S / 10),
+            min(max(high_s, mean_s), 10 * MOST_S),
+            row.basis,
+            self._sum(row, length),
         )
+
+    def _sum(self, row: Row, length: Length) -> str:
+        """Return a forecast as a sum, where the model is one."""
+        if self._model is None or not isinstance(self._model.trees, Sums):
+            return ""
+        return self._model.trees.told(row.numbers, length.typical_s, length.mean_s)
 
     def _length(self, row: Row) -> Length:
         if self.options.form is Form.OURS:
@@ -123,7 +151,8 @@ class Durations(Service):
         self._next_fit_s = now + 3600.0 * self.options.refit_h
         fresh, self._seen = self._ended - self._seen, self._ended
         of = self.options
-        return partial(refit_lengths, of.form, self._rows.newest(), of.seed, self._model, fresh)
+        how = Fitting(of.form, of.seed, of.model, self._features.codes, changing.read(of.corrections))
+        return partial(refit_lengths, how, self._rows.newest(), self._model, fresh)
 
     def take(self, model: LengthModel | None) -> None:
         """Use a model from now on; None: too few jobs had ended, or it is worse than the one in use."""
@@ -139,6 +168,12 @@ class Durations(Service):
         model = LengthModel.read(document)
         if model.form is not self.options.form:
             raise ValueError(f"lengths: the model is of form {model.form}, and {self.options.form} is wanted")
+        if model.kind is not self.options.model:
+            raise ValueError(f"lengths: the model is {model.kind}, and {self.options.model} is wanted")
+        if isinstance(model.trees, Sums):  # what people want now counts, not what they wanted when it was fitted
+            changed = Sums(model.trees.fitted, changing.read(self.options.corrections))
+            _ = changed.model
+            model = replace(model, trees=changed)
         codes = document.get("codes")
         if not isinstance(codes, dict) or set(codes) != {"owner", "pool", "name"}:
             raise ValueError("lengths: codes of owner, pool and name are missing")

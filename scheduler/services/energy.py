@@ -15,10 +15,12 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
 from ...core.cluster import Node
+from ...estimators.boosted import Trees
 from ...estimators.node_demand import HORIZONS, NodeDemand, NodeForecast, read
 from ...estimators.node_demand_fit import LEAST_SLOTS, fit
 from ...estimators.node_features import MEMORY, Calendar
 from ...estimators.node_series import SLOT_S, Floats, NodeCounter
+from ...estimators.node_sums import NodeSums
 from ...policies.contract.round import Plan, Round
 from ...policies.sleeping.counts import (
     DAY_S,
@@ -46,6 +48,7 @@ class EnergyOptions(BaseModel):
 
     # peak: the most that is likely needed for some hours. trend: the published rule. recent: the most of late.
     rule: Literal["peak", "trend", "recent"] = "peak"
+    model: Literal["boosted", "additive"] = "boosted"  # trees, or sums that people can read
     # Settings of the published runs, for rule trend.
     preset: Literal["venus", "earth", "saturn", "uranus", "philly"] = "venus"
     buffer: int | None = Field(default=None, ge=0)  # σ: nodes of each kind that stay awake beside what is needed
@@ -274,9 +277,11 @@ class Energy(Service):
     def fitting(self, now: float) -> Callable[[], NodeDemand | None]:
         """Return a function that fits the forecast to the slots that had ended by now."""
         history = [known.counter.series().until(now) for known in self._kinds.values()]
-        in_use, calendar, seed = self._model, self._calendar, self.options.seed
+        in_use, calendar, seed, sums = (
+            self._model, self._calendar, self.options.seed, self.options.model == "additive",
+        )  # fmt: skip
         self._fitted_s = now
-        return lambda: fit(history, now, calendar=calendar, in_use=in_use, seed=seed)
+        return lambda: fit(history, now, calendar=calendar, in_use=in_use, seed=seed, additive=sums)
 
     def take(self, model: Any) -> None:
         """Use a model from now on; None: too little was counted for one."""
@@ -308,6 +313,8 @@ class Energy(Service):
             raise ValueError(f"energy: {error}") from None
         except (KeyError, TypeError) as error:
             raise ValueError(f"energy: is no such model: {type(error).__name__}: {error}") from None
+        if not model.kinds <= {NodeSums if self.options.model == "additive" else Trees}:
+            raise ValueError(f"energy: the model is not {self.options.model}, as is wanted")
         self._model, self._fitted_s, self._kinds = model, fitted_s, kinds
         self._ended_slot, self._ended = -1, {}
 

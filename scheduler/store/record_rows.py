@@ -97,11 +97,17 @@ def differs(before: JobRecord, job: JobRecord, names: Iterable[str]) -> bool:
     )
 
 
+def _told(foretold: Foretold) -> dict[str, Any]:
+    """Return a forecast. One that is no sum is written as versions before sums read it."""
+    row = dict(vars(foretold))
+    return row if row["sum"] else {name: value for name, value in row.items() if name != "sum"}
+
+
 def details(job: JobRecord) -> str:
     """Return all that stands in no other row."""
     row = {name: getattr(job, name) for name in DETAILS}
     row["origin"] = None if job.origin is None else vars(job.origin)
-    row["foretold"] = None if job.foretold is None else vars(job.foretold)
+    row["foretold"] = None if job.foretold is None else _told(job.foretold)
     row["notice"] = None if job.notice is None else vars(job.notice)
     row["last_grant"] = [(sequence, _slot_row(slot)) for sequence, slot in job.last_grant]
     row["profiles"] = [

@@ -53,6 +53,12 @@ def explain(
     return found
 
 
+def told_of_its_length(job: JobRecord) -> list[str]:
+    """Return a line with the sum by which a job's length was foretold; none where the model is no sum."""
+    told = job.foretold
+    return [] if told is None or not told.sum else [f"Its length was foretold as {told.sum}, by {told.basis}."]
+
+
 def _what_it_lacks(job: JobRecord, given: Iterable[Slot]) -> list[str]:
     """Return a line on slots that the last round gave to a job and that it does not have."""
     if not set(job.target) < set(given):

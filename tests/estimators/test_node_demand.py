@@ -7,13 +7,16 @@ from datetime import date
 
 import numpy as np
 import pytest
+from coadapt.estimators.interpretable.model_file import to_json
 from coadapt.estimators.node_demand import HORIZONS, PEAKS, NodeDemand, read
 from coadapt.estimators.node_demand_fit import fit
 from coadapt.estimators.node_features import NAMES, Calendar, features
 from coadapt.estimators.node_series import NodeSeries
+from coadapt.estimators.node_sums import NodeSums
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.support.interpretable import additive
 from tests.support.node_counts import at, daily, with_future
 
 SERIES = daily(14)
@@ -70,6 +73,34 @@ def test_a_forecast_is_the_same_for_a_moment_and_within_a_whole_series(model: No
         assert alone is not None
         assert alone.means == pytest.approx(within.means)
         assert alone.peaks == pytest.approx(within.peaks)
+
+
+def test_sums_foretell_too_and_are_read_as_they_were_written() -> None:
+    model = fit([SERIES], at(SPLIT), additive=True)
+    assert model is not None
+    assert model.kinds == {NodeSums}
+    again = read(json.loads(json.dumps(model.to_json())), Calendar())
+    found, now, was = model.forecasts(SERIES, SPLIT), SERIES.filled[SPLIT:], SERIES.filled
+    for one, other in zip(found, again.forecasts(SERIES, SPLIT), strict=True):
+        assert one.means.tolist() == other.means.tolist()
+        assert one.peaks == other.peaks
+    for horizon, of in enumerate(HORIZONS):
+        said = np.array([one.means[horizon] for one in found])[: len(found) - of]
+        if of >= 12:
+            assert smape(said, was[SPLIT + of :]) <= smape(now[: len(said)], was[SPLIT + of :])
+    for slots, certainty in PEAKS:
+        most = [SERIES.filled[SPLIT + i + 1 : SPLIT + i + 1 + slots].max() for i in range(len(found) - slots)]
+        within = np.mean([one.peak(slots, certainty) >= high for one, high in zip(found, most, strict=False)])
+        assert within >= certainty - 0.2
+
+
+@pytest.mark.parametrize(
+    ("document", "why"),
+    [({"fit": None}, "is no such document"), ({"fit": to_json(additive()), "above": 0.0}, "other features")],
+)
+def test_documents_that_are_no_sums_are_refused(document: dict, why: str) -> None:
+    with pytest.raises(ValueError, match=why):
+        NodeSums.read(document)
 
 
 @pytest.mark.slow

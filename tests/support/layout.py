@@ -180,7 +180,16 @@ ROOMS: dict[str, set[str]] = {
     "api": {"core", "dashboard"},
     "client": {"core"},
     "deploy": {"core", "api", "client", "policies", "scheduler", "executor"},
-    "cli": {"core", "client", "deploy", "policies", "simulator", "executor", "scheduler/services"},
+    "cli": {
+        "core",
+        "client",
+        "deploy",
+        "estimators",
+        "policies",
+        "simulator",
+        "executor",
+        "scheduler/services",
+    },
 }
 # Rooms that stand apart, and the only modules of other rooms that may import them: for comparison.
 APART: dict[str, set[str]] = {

@@ -63,7 +63,7 @@ def test_a_fit_says_what_the_library_says() -> None:
     from interpret.glassbox import ExplainableBoostingRegressor
 
     of = table()
-    ours = additive_fit.fit(of, QUICK, seed=3, band=False)
+    ours = additive_fit.fit(of, QUICK, seed=3, tails=None)
     theirs = ExplainableBoostingRegressor(
         feature_names=[one.name for one in of.features],
         feature_types=["nominal" if one.categories else "continuous" for one in of.features],
@@ -77,7 +77,7 @@ def test_a_fit_says_what_the_library_says() -> None:
 
 def test_pr_02_the_mean_is_that_of_the_target() -> None:
     of = table()
-    assert additive_fit.fit(of, QUICK, band=False).mean == pytest.approx(of.target.mean(), abs=1e-9)
+    assert additive_fit.fit(of, QUICK, tails=None).mean == pytest.approx(of.target.mean(), abs=1e-9)
 
 
 def test_pr_17_two_fits_with_one_seed_are_the_same() -> None:
@@ -118,7 +118,7 @@ def test_an_explanation_adds_up_and_names_categories() -> None:
 
 def test_importances_are_mean_scores_of_the_fits_rows() -> None:
     of = table(600)
-    model = additive_fit.fit(of, QUICK, band=False)
+    model = additive_fit.fit(of, QUICK, tails=None)
     by_rows = np.abs(model.contributions(of.rows)).mean(axis=0)
     wanted = {model.name_of(term): value for term, value in zip(model.terms, by_rows, strict=True)}
     for name, value in model.importances():

@@ -75,7 +75,7 @@ def test_a_biased_teacher_is_followed_not_the_truth() -> None:
     student = distilled(biased, of, lambda labelled: tree_fit.fit(labelled))
     assert student.predict(of.rows) == pytest.approx(biased(of.rows))
     quick = AdditiveSettings(bins=64, interactions=0, bags=1, rounds=500)
-    summed = distilled(biased, of, lambda labelled: additive_fit.fit(labelled, quick, band=False))
+    summed = distilled(biased, of, lambda labelled: additive_fit.fit(labelled, quick, tails=None))
     assert (
         np.abs(summed.predict(of.rows) - biased(of.rows)).mean() < 0.1 < np.abs(of.target - biased(of.rows)).mean()
     )

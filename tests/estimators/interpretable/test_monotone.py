@@ -122,7 +122,7 @@ def test_a_correction_applies_to_the_next_fit_as_well() -> None:
     change = [Monotone("load", "decreasing", "drop")]
     for seed in (0, 1):
         of = table(300, seed)
-        model = corrected(additive_fit.fit(of, quick, band=False), change)
+        model = corrected(additive_fit.fit(of, quick, tails=None), change)
         assert is_monotone_in(model, 0, "decreasing")
 
 

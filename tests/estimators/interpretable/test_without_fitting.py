@@ -34,7 +34,7 @@ for name in ("additive", "tree"):
 near = counterfactual.nearest(named("a"), np.arange(3.0)[:, None], np.ones(3), np.zeros(1), 1.0, 2)
 print([one.row for one in near])
 try:
-    additive_fit.fit(Table(named("ab"), np.eye(2), np.arange(2.0)), band=False)
+    additive_fit.fit(Table(named("ab"), np.eye(2), np.arange(2.0)), tails=None)
 except ValueError as error:
     print(error)
 """

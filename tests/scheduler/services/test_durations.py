@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from coadapt.estimators.durations.model import LEAST_JOBS, Form
+from coadapt.estimators.durations.model import LEAST_JOBS, Form, Kind
+from coadapt.estimators.durations.sums import NAMES, Sums
 from coadapt.estimators.foretold import Foretold
+from coadapt.estimators.interpretable.corrections import is_monotone_in
 from coadapt.estimators.job_history import EndedJob, SubmittedJob
 from coadapt.scheduler.services.catalogue import make_service
 from coadapt.scheduler.services.durations import DurationOptions, Durations
@@ -138,7 +141,7 @@ def test_trees_and_codes_survive_their_document() -> None:
         ({"form": "published"}, "trees: have 68 features, and 11 are accepted"),
         ({"spread": "tree"}, "trees: are no LightGBM model"),
         ({"codes": None}, "codes of owner, pool and name are missing"),
-        ({"trees": None}, "trees: are no LightGBM model"),
+        ({"trees": None}, "sums: is no additive model"),
     ],
 )
 def test_a_document_that_is_no_such_model_is_refused(spoilt: dict[str, object], why: str) -> None:
@@ -148,3 +151,82 @@ def test_a_document_that_is_no_such_model_is_refused(spoilt: dict[str, object], 
     service.take(service.fitting(0.0)())
     with pytest.raises(ValueError, match=why):
         Durations().read({**(service.document() or {}), **spoilt})
+
+
+def learned(**options: object) -> Durations:
+    """Return a service that was fitted to the stream."""
+    service = Durations(DurationOptions.model_validate(options))
+    for one in sorted(stream(), key=lambda one: one.ended_s):
+        service.observe(one)
+    service.take(service.fitting(0.0)())
+    return service
+
+
+ASKED = SubmittedJob("new", "long", "long-7", "vc", 2, 8.0, 1e6)
+
+
+def test_an_additive_model_foretells_by_owner_and_tells_its_forecast_as_a_sum() -> None:
+    found = learned(model="additive").foretell(ASKED)
+    assert 0.5 < found.mean_s / LENGTHS_S["long"] < 2
+    assert learned().foretell(ASKED).sum == ""
+    total, _, parts = found.sum.partition(" = ")
+    size = {"min": 60.0, "h": 3600.0}
+    seconds = [float(number) * size[unit] for number, unit in re.findall(r"([\d.]+) (min|h)", parts)]
+    signs = [1.0, *(1.0 if sign == "+" else -1.0 for sign in re.findall(r" ([+-]) ", parts))]
+    assert re.fullmatch(r"[\d.]+ (min|h)", total)
+    assert sum(sign * part for sign, part in zip(signs, seconds, strict=True)) == pytest.approx(
+        found.mean_s, rel=0.2
+    ), "each part is shown with two digits"
+    assert " mean " in found.sum
+
+
+def test_an_additive_model_and_its_corrections_survive_their_document_and_every_fit() -> None:
+    change = [{"monotone": "gpus", "direction": "decreasing", "pairs": "drop"}]
+    service = learned(model="additive", corrections=change)
+    again = Durations(DurationOptions.model_validate({"model": "additive", "corrections": change}))
+    again.read(json.loads(json.dumps(service.document())))
+    for one in sorted(stream(), key=lambda one: one.ended_s):
+        again.observe(one)
+    assert again.foretell(ASKED) == service.foretell(ASKED)
+    for _ in range(2):
+        model = service._model
+        assert model is not None
+        assert isinstance(model.trees, Sums)
+        assert is_monotone_in(model.trees.model, list(NAMES).index("gpus"), "decreasing")
+        service.take(service.fitting(0.0)())
+
+
+def test_corrections_that_are_taken_back_are_gone_from_the_model_that_was_kept() -> None:
+    by_hand = [{"within": {"gpus": [1, 8]}, "value": 3.0}]
+    document = learned(model="additive", corrections=by_hand).document()
+    plain = Durations(DurationOptions.model_validate({"model": "additive"}))
+    plain.read(document or {})
+    changed = Durations(DurationOptions.model_validate({"model": "additive", "corrections": by_hand}))
+    changed.read(document or {})
+    assert changed.foretell(ASKED).mean_s > 3 * plain.foretell(ASKED).mean_s
+
+
+def test_a_model_of_the_other_kind_is_not_read() -> None:
+    with pytest.raises(ValueError, match=r"^lengths: the model is boosted, and additive is wanted$"):
+        Durations(DurationOptions(model=Kind.ADDITIVE)).read(learned().document() or {})
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"model": "net"}, "service durations: model: 'net' is not accepted, must be one of boosted, additive"),
+        ({"model": "additive", "form": "published"}, "model: additive goes with form ours"),
+        ({"corrections": [{"monotone": "gpus"}]}, "corrections: go with model additive"),
+        (
+            {"model": "additive", "corrections": [{"monotone": "gpu"}]},
+            "feature: 'gpu' is unknown; the nearest is 'gpus'",
+        ),
+        (
+            {"model": "additive", "corrections": [{"monotone": "gpus", "direction": "up"}]},
+            "direction: 'up' is not accepted, must be increasing or decreasing",
+        ),
+    ],
+)
+def test_options_of_models_that_cannot_be_are_refused(options: dict[str, object], sentence: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(sentence)):
+        make_service("durations", options)
