@@ -768,8 +768,12 @@ class Client:
     ) -> dict[str, Phase]:
         """Wait until the jobs (all of them by default) have ended; job id -> phase.
 
+        The id of an array stands for all its jobs.
+
         Raises: TimeoutError naming the jobs that have not; UnknownJobError.
         """
+        if job_ids is not None:
+            job_ids = [one for job_id in job_ids for one in self._jobs_of(job_id)]
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         while True:
             rows = self.list() if job_ids is None else self.jobs(ids=[*dict.fromkeys(job_ids)])
@@ -784,6 +788,14 @@ class Client:
             if deadline is not None and time.monotonic() > deadline:
                 raise TimeoutError(f"still not ended after {timeout_s:.0f} s: {', '.join(running)}")
             time.sleep(poll_s)
+
+    def _jobs_of(self, job_id: str) -> Sequence[str]:
+        """Return the ids of the jobs of an array, or the id of a job itself."""
+        if "+" not in job_id:
+            return [job_id]
+        if not (rows := self.jobs(array=job_id)):
+            raise UnknownJobError(f"no array {job_id}")
+        return [row["id"] for row in rows]
 
     def users(self) -> Sequence[dict[str, Any]]:
         """Return all users. Raises: AccessError for who is no operator."""
