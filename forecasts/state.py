@@ -6,13 +6,14 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 
 from ..core.cluster import Node
 from ..core.expected import UNKNOWN, Expected, ExpectedSource
 from ..core.job import JobSpec
 from ..core.placement import Placement
 from ..core.teams import Teams
+from ..core.training_config import TrainingConfig
 from .models import SentModel
 
 
@@ -117,7 +118,27 @@ STATE = TypeAdapter(LiveState)
 PAST = TypeAdapter(tuple[PastJob, ...])
 
 
-def told_spec(spec: JobSpec) -> JobSpec:
-    """Return a spec without what no policy reads: variables, secrets, arguments, files."""
+def told_spec(spec: JobSpec, *, as_written: bool = True) -> JobSpec:
+    """Return a spec without what no policy reads: variables, secrets, arguments, files.
+
+    Args:
+        as_written: whether a user wrote it. Rounds change specs, as that of a profile run, to some that nobody
+            may write; of these only resources, pool and what may be done to the job are kept.
+    """
     nothing: dict[str, Any] = {"env": {}, "secrets": [], "args": [], "pip": [], "working_dir": "."}
-    return spec.model_copy(update=nothing)
+    found = spec.model_copy(update=nothing)
+    if as_written:
+        return found
+    try:
+        return JobSpec.model_validate(found.model_dump(mode="json"))
+    except ValidationError:
+        return JobSpec(
+            name=spec.name,
+            script="train.py",
+            resources=spec.resources,
+            training=TrainingConfig(adaptivity=spec.training.adaptivity),
+            pool=spec.pool,
+            team=spec.team,
+            preemptible=spec.preemptible,
+            reservation=spec.reservation,
+        )

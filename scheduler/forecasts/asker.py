@@ -18,6 +18,7 @@ from .process import ForecastProcess, ProcessLost
 
 CPU_S = 3.0  # of one answer, but for the first two worlds, which may take twice that
 NEARS = (20, 8, 3)  # a look ahead that takes too long is tried again with fewer rounds
+REST_S = 900.0  # without a question, after which the process ends
 NICE = 2  # somebody waits for it
 MOST_WAITING, MOST_KEPT = 8, 32
 
@@ -39,6 +40,7 @@ class Asker:
         self._pool = ThreadPoolExecutor(1, "whatif")
         self._lock = threading.Lock()
         self._known: OrderedDict[str, Future[WhatIfView]] = OrderedDict()
+        self._rest: threading.Timer | None = None
         self._told: set[str] = set()  # ids of past jobs that the process knows
 
     def begin(self, asked: Asked, shown: Callable[[WhatIf], WhatIfView]) -> str:
@@ -49,6 +51,11 @@ class Asker:
                 raise WhatIfError(f"whatif: {waiting} questions wait for an answer already; ask again in a minute")
             number = uuid.uuid4().hex
             self._known[number] = self._pool.submit(lambda: shown(self._answer(asked)))
+            if self._rest is not None:
+                self._rest.cancel()
+            self._rest = threading.Timer(REST_S, self._process.rest)
+            self._rest.daemon = True
+            self._rest.start()
             while len(self._known) > MOST_KEPT:
                 self._known.popitem(last=False)
         return number
@@ -66,6 +73,8 @@ class Asker:
 
     def stop(self) -> None:
         """Answer nothing more."""
+        if self._rest is not None:
+            self._rest.cancel()
         self._pool.shutdown(wait=False, cancel_futures=True)
         self._process.stop()
 

@@ -62,7 +62,7 @@ def live_state(
 
 def _live_job(view: JobView, job: JobRecord | None, done: RoundDone, start_s: float) -> LiveJob:
     placement = done.plan.placements.get(view.id)
-    told = _told(view, placement)
+    told = _told(view, placement, as_written=job is not None and view.spec is job.spec)
     if job is None:  # a view of a profile run
         return replace(told, part=Part.PROFILE)
     if job.spec.preemptible and not view.spec.preemptible:
@@ -81,7 +81,7 @@ def _live_job(view: JobView, job: JobRecord | None, done: RoundDone, start_s: fl
     return replace(found, pace=_pace(job), reported_s=job.reached[-1][0])
 
 
-def _told(view: JobView, placement: Placement | None) -> LiveJob:
+def _told(view: JobView, placement: Placement | None, *, as_written: bool) -> LiveJob:
     """Return what the policy was told of a job."""
     known: dict[str, Any] = {}
     if view.expected.known:
@@ -94,7 +94,7 @@ def _told(view: JobView, placement: Placement | None) -> LiveJob:
         }
     return LiveJob(
         id=view.id,
-        spec=told_spec(view.spec),
+        spec=told_spec(view.spec, as_written=as_written),
         submitted_s=view.submitted_s,
         model=view.model,  # type: ignore[arg-type]  # live models are fitted ones
         placement=placement,

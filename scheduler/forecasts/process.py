@@ -55,6 +55,11 @@ class ForecastProcess:
                 told = f"ended with {code}" if code is not None else f"cannot be asked: {error}"
                 raise ProcessLost(f"the process that forecasts {told}") from None
 
+    def rest(self) -> None:
+        """End the process once it has answered; the next question begins another one."""
+        with self._lock:
+            self.stop()
+
     def stop(self) -> None:
         """End the process, if there is one."""
         process = self._process

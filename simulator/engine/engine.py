@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,9 +27,11 @@ from .outages import Failures
 from .outcome import Outcome
 from .plan_ledger import PlanLedger
 from .round_clock import AtEvents, AtIntervals, EarlyRounds, RoundClock
-from .services import SimulatedServices
 from .shares import SimulatedShares
 from .views import Views
+
+if TYPE_CHECKING:  # learners load much that a run without services does not need
+    from .services import SimulatedServices
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from ...core.job import JobSpec
 from ...core.placement import Placement
 from ...estimators.goodput import GoodputModel, JobModel, best_batch
 from ...forecasts.state import LiveJob, Part
-from ..jobs.adaptive import joins, shape_of
+from ..jobs.shapes import joins, shape_of
 from ..jobs.world import ProgressRate
 from ..traces.tables import Floats
 from ..traces.workload import Ints, TraceJob, Workload

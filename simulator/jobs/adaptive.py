@@ -17,6 +17,7 @@ from ...estimators.goodput import JobModel
 from ..traces.tables import Floats
 from ..traces.workload import Ints, Workload
 from .applications import Application
+from .shapes import joins, shape_of
 from .step_times import Shape, StepTime
 from .told_models import ToldModels
 from .world import BadJob, ProgressRate
@@ -55,18 +56,6 @@ class Knowledge(Protocol):
 
     def choose(self, job: int, gpu_type: str, shape: Shape) -> Batch:
         """Return the batch with which the job trains on a placement."""
-
-
-def shape_of(placement: Placement, gpus_per_replica: int = 1) -> Shape:
-    """Return the replicas on each node. A replica that spans nodes counts as if on a node of its own."""
-    shape = tuple(share.gpus // gpus_per_replica for share in placement.shares)
-    return shape if min(shape) else (1,) * (placement.gpus // gpus_per_replica)
-
-
-def joins(old: Placement, new: Placement) -> bool:
-    """Return whether the new placement adds GPUs, on which processes have to start."""
-    have = old.by_node
-    return old.gpu_type != new.gpu_type or any(share.gpus > have.get(share.node_id, 0) for share in new.shares)
 
 
 class AdaptiveWorld:

@@ -15,8 +15,8 @@ from ...core.wording import n_gpus
 from ...estimators.tabulated import ANY_NODES, TabulatedConfigurations, TabulatedModel, scaled
 from ..traces.tables import Floats
 from ..traces.workload import Ints, Workload
-from .adaptive import shape_of
 from .goodput_tables import GoodputTable
+from .shapes import shape_of
 from .told import ToldNothing
 from .world import ProgressRate
 

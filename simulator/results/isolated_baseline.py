@@ -14,9 +14,10 @@ from ...core.training_config import Adaptivity
 from ...policies.contract.round import Plan, Round
 from ..engine.engine import Engine, Timing
 from ..engine.outcome import Outcome
-from ..jobs.adaptive import AdaptiveWorld, Observation, shape_of
+from ..jobs.adaptive import AdaptiveWorld, Observation
 from ..jobs.applications import Application
 from ..jobs.knowledge import Knows, LearningKnowledge
+from ..jobs.shapes import shape_of
 from ..traces.tables import Floats
 from ..traces.workload import TraceJob, Workload
 from .fairness import contention_of, rate_on_share, ratios

@@ -15,9 +15,10 @@ from coadapt.policies.catalogue import make_policy
 from coadapt.simulator.conditions import Conditions
 from coadapt.simulator.engine.engine import Engine, Timing
 from coadapt.simulator.engine.outcome import Outcome
-from coadapt.simulator.jobs.adaptive import AdaptiveWorld, Batch, Observation, shape_of
+from coadapt.simulator.jobs.adaptive import AdaptiveWorld, Batch, Observation
 from coadapt.simulator.jobs.fitted import FittedApplications
 from coadapt.simulator.jobs.knowledge import Knows, LearningKnowledge
+from coadapt.simulator.jobs.shapes import shape_of
 from coadapt.simulator.jobs.step_times import Shape
 from coadapt.simulator.replay import simulation
 from coadapt.simulator.results.isolated_baseline import IsolatedBaseline, finish_time_fairness, work_gpu_s

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from coadapt.core.job import JobSpec
 from coadapt.forecasts.answers import Forecast, JobForecast, Span
 from coadapt.forecasts.questions import Question
-from coadapt.forecasts.state import Part
+from coadapt.forecasts.state import STATE, Part
 from coadapt.scheduler.forecasts.forecaster import Budget, Forecaster
 from coadapt.scheduler.forecasts.live_state import live_state, measuring_s
 from coadapt.scheduler.forecasts.past_jobs import PastJobs
@@ -68,6 +69,28 @@ def test_jobs_that_are_measured_take_part_later(world: World) -> None:
     measured = parts[world.ids["a"]]
     assert measured.ready_s > found.now_s
     assert any(job.part is Part.PROFILE for job in found.jobs)
+
+
+def test_every_view_of_a_round_goes_over_as_json(world: World) -> None:
+    spec = JobSpec.model_validate(
+        {
+            "name": "adapts",
+            "script": "train.py",
+            "resources": {"max_gpus": 4},
+            "training": {"initial_batch_size": 32, "max_batch_size": 256},
+            "env": {"KEY": "value"},
+        }
+    )
+    world.ids["adapts"] = world.cycle.orders.submit(spec, idempotency_key="adapts").id
+    world.play("go\n? adapts profiling")
+    done = world.cycle.last_round
+    assert done is not None
+    records = {job.id: job for job in world.store.unretired.values()}
+    found = live_state(done, records, world.settings, 60.0)
+    assert {job.part for job in found.jobs} == {Part.JOB, Part.PROFILE}
+    again = STATE.validate_json(STATE.dump_json(found))
+    assert again.jobs == found.jobs
+    assert all(job.spec.env == {} for job in again.jobs)
 
 
 def test_a_round_is_foretold_by_a_process_of_its_own(world: World, forecaster: Forecaster) -> None:
