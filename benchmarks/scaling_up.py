@@ -153,11 +153,11 @@ class Story:
     def play(self) -> dict[str, float | int]:
         """Let load come and go."""
         self._watch.start()
-        first = [self.submit("t4", 200.0) for _ in range(2)]
+        first = [self.submit("t4", 120.0) for _ in range(2)]
         self._until(lambda: self.running(first), 300.0)
         # The cheap type is used up: these get nodes of the next one, and one of the dear type.
-        more = [self.submit("t4", 120.0) for _ in range(2)]
-        dear = [self.submit("a100", 120.0)]
+        more = [self.submit("t4", 80.0) for _ in range(2)]
+        dear = [self.submit("a100", 80.0)]
         self._until(lambda: self.running([*more, *dear]), 300.0)
         # The budget is used up: this one waits until a node is free.
         last = [self.submit("t4", 10.0)]
