@@ -46,7 +46,7 @@ LIVE = ScalingSettings.model_validate(
         "rounds": ROUNDS,
         "idle_s": IDLE_S,
         "keep_s": 0.0,
-        "request_limit_s": 90.0,
+        "request_limit_s": 300.0,
         "types": {
             name: {
                 "gpu_type": GPU_TYPES[name],
@@ -153,16 +153,16 @@ class Story:
     def play(self) -> dict[str, float | int]:
         """Let load come and go."""
         self._watch.start()
-        first = [self.submit("t4", 60.0) for _ in range(2)]
-        self._until(lambda: self.running(first), 90.0)
+        first = [self.submit("t4", 120.0) for _ in range(2)]
+        self._until(lambda: self.running(first), 300.0)
         # The cheap type is used up: these get nodes of the next one, and one of the dear type.
-        more = [self.submit("t4", 60.0) for _ in range(2)]
-        dear = [self.submit("a100", 60.0)]
-        self._until(lambda: self.running([*more, *dear]), 90.0)
+        more = [self.submit("t4", 80.0) for _ in range(2)]
+        dear = [self.submit("a100", 80.0)]
+        self._until(lambda: self.running([*more, *dear]), 300.0)
         # The budget is used up: this one waits until a node is free.
         last = [self.submit("t4", 10.0)]
         self._until(lambda: self.held_back, 60.0)
-        self._until(lambda: self.ended([*first, *more, *dear, *last]), 300.0)
+        self._until(lambda: self.ended([*first, *more, *dear, *last]), 600.0)
         self._until(lambda: not any(row["here"] or row["asked"] for row in self.view()["types"]), 120.0)
         self._stop.set()
         self._watch.join(10.0)
