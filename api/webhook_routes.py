@@ -9,8 +9,9 @@ from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from ..core.identity import Role
-from ..core.notify import DEFAULT, MOST_URL, NAME
+from ..core.notify import MOST_URL, NAME
 from ..core.schemas import WebhookRow
+from ..core.topics import DEFAULT
 from ..dashboard.curve_picture import picture
 from . import bodies
 from .bodies import WITHOUT_NUL

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..core.notify import DEFAULT, OF_CLUSTER, OF_JOBS
+from ..core.topics import DEFAULT, OF_CLUSTER, OF_JOBS
 from .plain import printable, say
 
 if TYPE_CHECKING:

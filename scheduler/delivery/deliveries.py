@@ -17,8 +17,8 @@ from typing import Any, Protocol
 from ...core.errors import SecretError
 from ...core.events import EventKind
 from ...core.figures import DeliveryFigures
-from ...core.notify import OF_JOBS, Topic
 from ...core.settings import Settings
+from ...core.topics import OF_JOBS, Topic
 from ...core.wording import in_words
 from ..runtime.clock import Clock
 from ..store import webhooks as table

@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from ...core.json_numbers import dumps
-from ...core.notify import Topic
+from ...core.topics import Topic
 from ..store.events import Event
 from .topics import ToldJob
 

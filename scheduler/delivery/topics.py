@@ -9,8 +9,9 @@ from functools import cached_property
 
 from ...core.events import EventKind
 from ...core.job import JobSpec
-from ...core.notify import OF_JOBS, Notify, Topic, is_url
+from ...core.notify import Notify, is_url
 from ...core.phase import Phase
+from ...core.topics import OF_JOBS, Topic
 from ..store.events import Event
 
 TRIED = "webhook"  # in the data of a `DELIVERY` event: the number of the webhook that somebody tries

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ...core.events import EventKind
-from ...core.notify import Topic
 from ...core.settings import Settings
+from ...core.topics import Topic
 from ...core.wording import span
 from ..jobs.record import JobRecord
 from ..store.events import Event

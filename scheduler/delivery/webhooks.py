@@ -9,9 +9,10 @@ from typing import Any
 
 from ...core.errors import SecretError, WebhookError
 from ...core.job import JobSpec
-from ...core.notify import OF_CLUSTER, OF_JOBS, Topic, is_url, shown_place
+from ...core.notify import is_url, shown_place
 from ...core.receivers import url_problem
 from ...core.settings import Settings
+from ...core.topics import OF_CLUSTER, OF_JOBS, Topic
 from ..access.secrets import Secrets
 from ..runtime.clock import Clock
 from ..store import audit

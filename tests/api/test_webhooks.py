@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from coadapt.core.api_settings import ApiSettings
-from coadapt.core.notify import OF_JOBS
+from coadapt.core.topics import OF_JOBS
 from coadapt.core.webhook_settings import WebhookSettings
 from coadapt.scheduler.store.metrics import Point
 from PIL import Image

@@ -7,7 +7,7 @@ import threading
 from importlib import util
 
 import pytest
-from coadapt.core.notify import Topic
+from coadapt.core.topics import Topic
 from coadapt.scheduler.delivery import chat
 from coadapt.scheduler.delivery.chat import chat_problem, only_to, send_chat
 from coadapt.scheduler.delivery.letters import Kind, body_of, chat_of, kind_of

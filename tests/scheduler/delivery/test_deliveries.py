@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 from coadapt.core.events import EventKind
 from coadapt.core.job import JobSpec
-from coadapt.core.notify import Topic
 from coadapt.core.phase import Phase
 from coadapt.core.settings import Settings
+from coadapt.core.topics import Topic
 from coadapt.core.webhook_settings import WebhookSettings
 from coadapt.scheduler.access.secret_keys import SecretKeys
 from coadapt.scheduler.access.secrets import Secrets
