@@ -575,6 +575,23 @@ BENCHMARKS = (
         timeout_s=9000.0,
     ),
     Benchmark(
+        "dashboard",
+        "The page in headless Chromium: 1,000 jobs, a timeline of 2,000, all pages in three looks and states.",
+        (
+            Figure("first_paint_s", "first paint with 1,000 jobs, median of 20, s", "<= 0.5"),
+            Figure("first_load_kib", "first load, KiB", "<= 200"),
+            Figure("event_on_page_s", "from a change until an open page shows it, median, s", "<= 1"),
+            Figure("frames_per_s", "frames of the timeline a second", ">= 30"),
+            Figure("other_hosts", "other hosts that were asked", "= 0"),
+            Figure("axe_serious", "serious findings of axe-core", "= 0"),
+            Figure("wide_pages", "pages wider than 360 px", "= 0"),
+            Figure("heap_growth_mib", "growth of a page's heap by 50,000 events, MiB", "<= 10"),
+            Figure("flows", "things that people did"),
+            Figure("flows_failed", "of these, those that did not work", "= 0"),
+        ),
+        timeout_s=3600.0,
+    ),
+    Benchmark(
         "laptop",
         "What somebody on a laptop notices of all that, against the version before it.",
         (

@@ -86,11 +86,13 @@ DOCS = {
     "page-audit": "/audit",
     "page-tokens": "/tokens",
 }
-MOST_BYTES = 100 * 1024
+MOST_BYTES, SHADES = 100 * 1024, 128  # bytes and colours of a picture
 
 
 def for_docs(browser: Browser, subject: Subject, folder: Path) -> None:
     """Write the pictures that the guide shows, each below 100 KiB. Raises: ValueError for a larger one."""
+    from PIL import Image
+
     with person(browser, subject.url, subject.tokens["ops"], size=(1200, 760)) as window:
         for name, path in {**DOCS, "page-job": f"/jobs/{subject.jobs['vit-small']}"}.items():
             page = window.new_page()
@@ -100,6 +102,7 @@ def for_docs(browser: Browser, subject: Subject, folder: Path) -> None:
             where = folder / f"{name}.png"
             page.screenshot(path=where, full_page=name == "page-job")
             page.close()
+            Image.open(where).convert("RGB").quantize(SHADES).save(where, optimize=True)
             if where.stat().st_size > MOST_BYTES:
                 raise ValueError(
                     f"{where.name}: {where.stat().st_size} bytes, and a picture has at most {MOST_BYTES}"

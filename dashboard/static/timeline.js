@@ -40,9 +40,14 @@
       rows.style.height = `${HEAD + jobs.length * ROW + 8}px`;
       sentence.textContent = jobs.length ? `${jobs.length === 1 ? "1 job" : `${jobs.length} jobs`} since ${dated.format(all[0] * 1e3)}.` : "No job was submitted yet.";
       place.dataset.jobs = jobs.length;
-      draw();
+      document.getElementById("none").hidden = jobs.length > 0;
+      document.getElementById("some").hidden = jobs.length === 0;
+      place.removeAttribute("aria-busy");
+      if (jobs.length) draw();
     } catch {
-      if (!jobs.length) sentence.textContent = "The timeline cannot be had now.";
+      if (!jobs.length) sentence.textContent = "The timeline cannot be had now. The page tries again.";
+      place.removeAttribute("aria-busy");
+      setTimeout(load, 5000);
     }
   }
 
@@ -151,6 +156,9 @@
     event.preventDefault();
     does();
   });
+  for (const button of document.querySelectorAll("[data-zoom]")) {
+    button.addEventListener("click", () => zoom(Number(button.dataset.zoom), (from + until) / 2));
+  }
   place.addEventListener("scroll", draw);
   place.addEventListener("pointermove", (event) => {
     const { job, moment, px } = under(event);
