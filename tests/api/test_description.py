@@ -19,6 +19,7 @@ WITHOUT = {
     *(("POST", f"/v1/jobs/{{job_id}}/{verb}") for verb in ("bump", "hold", "release")),
     ("POST", "/v1/jobs/{job_id}/requeue"),
     ("POST", "/v1/machines/{machine}/{verb}"),
+    ("POST", "/v1/webhooks/{webhook}/test"),
     ("POST", "/v1/secrets/rekey"),
     ("POST", "/v1/nodes/{node}/uncordon"),
     ("POST", "/v1/page-keys"),
