@@ -56,6 +56,7 @@ from .rounds.launcher import ForceOut
 from .rounds.models import ModelCache
 from .rounds.round_times import RoundTimes
 from .rounds.snapshot import TRAINED_IN, Snapshot, take_snapshot
+from .rounds.team_shares import TeamShares
 from .rounds.transition import CycleAction, StartProfile, Wanted, actions, in_use, plan_slots, without_given_up
 from .runtime.applied_teams import AppliedTeams
 from .runtime.clock import Clock
@@ -122,6 +123,7 @@ class SchedulingCycle:
         failed = partial(self._log, None)
         self.learning = LearningHook(store, RunLengthLearner(), NO_LENGTHS, settings.learned_dir, clock, failed)
         self.teams, self.mean_prices = AppliedTeams(store), MeanPrices(store)
+        self._shares = TeamShares(store, lambda: self.mean_prices.now)
         self.spending = Spending(store, clock, lambda: self.mean_prices.now)
         self._admission = EVERYTHING  # of the newest round
         self.phase_times, self.tallies = PhaseTimes(), Tallies(clock, store.unretired.values())
@@ -270,6 +272,7 @@ class SchedulingCycle:
             asleep,
             set_aside=set_aside,
             most=limits.most,
+            sharing=self._shares.now(teams, [*jobs, *set_aside], limits.least, now),
         )
 
     def _plan(self, round: Round) -> Plan | None:

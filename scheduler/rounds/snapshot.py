@@ -22,6 +22,7 @@ from ...core.training_config import Adaptivity
 from ...estimators.goodput import JobModel
 from ...estimators.run_lengths import RunLengths
 from ...policies.contract.round import JobView, Round
+from ...policies.contract.sharing import Sharing
 from ..jobs.fitting_types import allowed_types, runs_somewhere
 from ..jobs.record import JobRecord, ProfileRun, placement_of
 from ..jobs.sleeping_nodes import waited_for
@@ -228,6 +229,7 @@ def take_snapshot(
     *,
     set_aside: Iterable[JobRecord] = (),
     most: Mapping[str, Mapping[str, int]] | None = None,
+    sharing: Sharing | None = None,
 ) -> Snapshot:
     """Return everything that wants GPUs now, in submission order.
 
@@ -237,6 +239,7 @@ def take_snapshot(
         lengths: of earlier runs.
         set_aside: jobs that keep the GPUs that they have and get no others, as those in quarantine.
         most: GPUs by GPU type that single jobs may have at most, by id.
+        sharing: what teams were promised; None: there are no teams.
     """
     profiles = profile_views(jobs, cluster, settings.profile_share, now)
     views = list(profiles.values())
@@ -258,5 +261,5 @@ def take_snapshot(
     views += [view for job in set_aside if (view := _kept_view(job, cluster, now)) is not None]
     views.sort(key=lambda view: (view.submitted_s, view.id))
     nodes = tuple(one.node for one in asleep)
-    round = Round(now=now, length=settings.round_interval_s, cluster=cluster, jobs=views, asleep=nodes)
+    round = Round(now, settings.round_interval_s, cluster, views, nodes, sharing)
     return Snapshot(round, {work.id: work for work in profiles})

@@ -26,6 +26,10 @@ class DecayedUse:
     _units: dict[str, float] = field(default_factory=dict)
     _at_s: float = -math.inf
 
+    def begin(self, units: Mapping[str, float], at_s: float) -> None:
+        """Begin with decayed value units by team that are known already."""
+        self._units, self._at_s = dict(units), at_s
+
     def add(self, rates: Mapping[str, float], until_s: float) -> None:
         """Add what teams used from the last moment to `until_s`, at constant rates in value units an hour."""
         took_s = until_s - self._at_s
