@@ -744,6 +744,42 @@ BENCHMARKS = (
             Figure("exact_rel_err", "the same of one replay without delays"),
         ),
     ),
+    Benchmark(
+        "interpretable_models",
+        "Models that one can read: exact, accurate, small and quick, and better after a correction.",
+        (
+            Figure("additivity_max_err", "largest difference between a prediction and its sum", "<= 1e-9"),
+            Figure("file_diff", "difference that writing and reading a model makes", "= 0"),
+            Figure("refit_diff", "difference between two fits with one seed", "= 0"),
+            Figure("arrivals/beaten_peers", "of four peers at their defaults, beaten on arrivals", "= 4"),
+            Figure("durations/beaten_peers", "the same on lengths of jobs", "= 4"),
+            Figure("durations/qssf_jct_over_best_peer", "JCT by its estimates over the best peer's", "<= 1.02"),
+            Figure(
+                "tree/bo_gain_median", "less error of trees by searched settings, median of six tasks", ">= 0.05"
+            ),
+            Figure("additive/bo_gain_median", "the same of sums, of four tasks", ">= 0"),
+            Figure("bo_trials_over_random", "trials to what chance has after 50, over 50", "<= 0.83"),
+            Figure(
+                "pruned_nodes_ratio", "nodes of a searched tree of lengths over those of a whole one", "<= 0.1"
+            ),
+            Figure("additive_us_per_row", "a prediction in a batch of 100,000, µs", "<= 0.2"),
+            Figure("additive_batch_2048_ms", "2048 predictions, ms", "<= 0.4"),
+            Figure("tree_us", "a tree of 64 leaves as C, µs", "<= 0.1"),
+            Figure("fit_s/durations_1e5", "fit to 100,000 jobs, s", "<= 60"),
+            Figure("fit_s/tree", "fit of a tree to pair speeds, s", "<= 1"),
+            Figure("distil/rule_agreement", "agreement with three rules on fresh states", ">= 0.99"),
+            Figure("distil/jct_ratio", "JCT of a tree in place of shockwave, over shockwave's", "<= 1.05"),
+            Figure("distil/policy_time_ratio", "its time over shockwave's", "<= 0.05"),
+            Figure("distil/leaves", "its leaves", "<= 64"),
+            Figure("distil/minutes", "its making, minutes", "<= 4"),
+            Figure("quantised_diff", "difference that whole thresholds make for whole features", "= 0"),
+            Figure("monotone/r2_gain", "R2 by monotone gpus, relative"),
+            Figure("monotone/qssf_jct_ratio", "JCT by monotone gpus over before"),
+            Figure("correction_survives_refit", "whether a correction outlives a fit", "= 1"),
+            Figure("services/qssf_jct_additive_over_boosted", "JCT by additive lengths over boosted ones"),
+        ),
+        timeout_s=3600.0,
+    ),
 )
 
 

@@ -19,7 +19,7 @@ class Foretold:
     """The seconds that a job needs with GPUs from start to end; `low_s` to `high_s` is a band of 80 %.
 
     basis: what it goes by, as "41 earlier jobs of this name".
-    sum: how the mean comes about, as "2.2 h = 3.3 h mean - 0.9 h owner alice"; "": the model is no sum.
+    sum: how the mean comes about, as "2.2 h = 3.3 h jobs like it - 0.9 h owner alice"; "": the model is no sum.
 
     Raises:
         ValueError: for a mean that is not above 0 and finite, or lies outside of the band.

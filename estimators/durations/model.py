@@ -74,9 +74,8 @@ class LengthModel:
         return Kind.ADDITIVE if isinstance(self.trees, Sums) else Kind.BOOSTED
 
     def _logs(self, rows: Floats) -> Floats:
-        """Return (rows,) logs of typical lengths, in our form. Trees go on from those of like jobs."""
-        found = self.trees.predict(rows)
-        return found if isinstance(self.trees, Sums) else rows[:, START] + found
+        """Return (rows,) logs of typical lengths, in our form. They go on from those of like jobs."""
+        return rows[:, START] + self.trees.predict(rows)
 
     def of(self, numbers: Floats) -> Length:
         """Return the forecast for a row, (columns of `COLUMNS`,).
@@ -177,9 +176,10 @@ def fit_lengths(how: Fitting, ended: EndedColumns) -> LengthModel | None:
     logs = np.log(seconds)
     off = np.abs(logs - ended.forecast_logs)
     if how.kind is Kind.ADDITIVE:
-        if np.ptp(logs) == 0 or np.ptp(off) == 0:
+        over = logs - ended.rows[:, START]
+        if np.ptp(over) == 0 or np.ptp(off) == 0:
             return None
-        lengths = sums.fit(ended.rows, logs, how.codes, seed=seed, changes=how.changes)
+        lengths = sums.fit(ended.rows, over, how.codes, seed=seed, changes=how.changes)
         return LengthModel(form, lengths, sums.fit(ended.rows, off, how.codes, seed=seed, target_name="error"))
 
     def fitted(target: Floats, settings: Mapping[str, Any]) -> Trees:

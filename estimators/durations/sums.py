@@ -1,7 +1,7 @@
 """Lengths by an additive model: each forecast is a sum that a person can read, correct and trust. Pure.
 
-It foretells the log of the length, so that a score makes a job some part longer or shorter. `told` turns the sum
-of logs into one of times, from the largest score to the smallest.
+It foretells the log of the length over that of like jobs, so that a score makes a job some part longer or shorter.
+`told` turns the sum of logs into one of times, from the largest score to the smallest.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ..interpretable.additive_fit import AdditiveSettings
 from ..interpretable.corrections import Correction, corrected
 from ..interpretable.model_file import of_json, to_json
 from ..interpretable.table import Feature, Table
-from .features import COLUMNS, Floats
+from .features import COLUMNS, START, Floats
 
 # Columns that it goes by, and what people are told that they are.
 NAMES: Mapping[str, str] = {
@@ -30,7 +30,7 @@ NAMES: Mapping[str, str] = {
     "cpus_per_gpu": "cpus_per_gpu",
     "hour": "hour",
     "weekday": "weekday",
-    "start_log": "jobs_like_it",
+    "start_log": "log_of_jobs_like_it",
     "owner_name_newest_log_mean": "newest_of_its_name",
     "owner_name_last_s": "last_of_its_name",
     "owner_name_log_mean": "jobs_of_its_name",
@@ -75,15 +75,16 @@ class Sums:
         return self.model.predict(rows[:, _COLUMNS])
 
     def told(self, numbers: Floats, typical_s: float, mean_s: float) -> str:
-        """Return a forecast as a sum of times, as "2.2 h = 3.3 h mean - 0.9 h owner alice + 0.2 h others".
+        """Return a forecast as a sum of times, as "2.2 h = 3.3 h jobs like it - 0.9 h owner alice + 0.2 h others".
 
         Args:
             numbers: (columns of `COLUMNS`,) of the job.
             typical_s, mean_s: what was foretold; they differ by the rare jobs that take far longer.
         """
         found = self.model.explain(numbers[_COLUMNS])
-        log, parts = found.mean, list[tuple[str, float]]()
-        for name, shown, score in found.parts:
+        log, parts = float(numbers[START]), list[tuple[str, float]]()
+        first_s = math.exp(log)
+        for name, shown, score in (("mean", "", found.mean), *found.parts):
             seconds = math.exp(log + score) - math.exp(log)
             log += score
             parts.append((f"{name} {shown}" if name in _SHOWN else name.replace("_", " "), seconds))
@@ -91,7 +92,7 @@ class Sums:
         rest += typical_s - math.exp(log)  # lengths are held within bounds
         shown_parts += [("others", rest), ("rare long jobs", mean_s - typical_s)]
         size, unit = next((one for one in _UNITS if mean_s >= 2 * one[0]), _UNITS[-1])
-        text = f"{mean_s / size:.2g} {unit} = {math.exp(found.mean) / size:.2g} {unit} mean"
+        text = f"{mean_s / size:.2g} {unit} = {first_s / size:.2g} {unit} jobs like it"
         for name, seconds in shown_parts:
             if abs(seconds) >= 0.005 * mean_s:
                 text += f" {'+' if seconds > 0 else '-'} {abs(seconds) / size:.2g} {unit} {name}"
@@ -133,7 +134,7 @@ def fit(
     *,
     seed: int,
     changes: Sequence[Correction] = (),
-    target_name: str = "log of seconds",
+    target_name: str = "log over like jobs",
 ) -> Sums:
     """Fit to (rows, columns of `COLUMNS`), and apply what people changed.
 

@@ -5,18 +5,20 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from coadapt.core.expected import ExpectedSource
 from coadapt.core.job import JobSpec, Phase
 from coadapt.estimators import learned_file
-from coadapt.estimators.durations.model import LEAST_JOBS
+from coadapt.estimators.durations.model import LEAST_JOBS, Kind
 from coadapt.estimators.foretold import Foretold
 from coadapt.estimators.job_history import EndedJob, SubmittedJob
 from coadapt.scheduler.services.catalogue import make_service
 from coadapt.scheduler.services.contract import NodeKind
 from coadapt.scheduler.services.counting import counts_of
-from coadapt.scheduler.services.durations import Durations
+from coadapt.scheduler.services.durations import DurationOptions, Durations
 from coadapt.scheduler.store.intervals import UsageInterval
+from coadapt.scheduler.views.explaining import told_of_its_length
 from coadapt.scheduler.views.job_views import job_details
 
 from tests.support.cycles import World
@@ -170,3 +172,24 @@ def test_a_service_that_cannot_be_keeps_the_scheduler_from_starting(
 ) -> None:
     with pytest.raises(ValueError, match=why):
         world_of(tmp_path, **services)
+
+
+def test_the_sum_of_a_forecast_stays_with_its_job_and_explain_tells_it(tmp_path: Path) -> None:
+    """Two hundred jobs teach the service, and the next one is foretold by a sum."""
+    random = np.random.default_rng(0)
+    service = Durations(DurationOptions(model=Kind.ADDITIVE))
+    for n in range(LEAST_JOBS):
+        job = SubmittedJob(f"j{n}", "ann", "train", "", 1 + n % 4, 8.0, 0.0)
+        service.observe(EndedJob(job, 100.0 + n, 600.0 * float(np.exp(0.3 * random.standard_normal()))))
+    service.take(service.fitting(1000.0)())
+    learned_file.write(tmp_path / "learned" / "durations.json", "durations", service.document() or {}, 1000.0)
+    world = world_of(tmp_path, durations={"model": "additive"})
+    world.play("submit a unprofiled\ngo")
+    told = world.job("a").foretold
+    assert told is not None
+    assert " = " in told.sum
+    assert " jobs like it" in told.sum
+    assert told_of_its_length(world.job("a")) == [f"Its length was foretold as {told.sum}, by {told.basis}."]
+    world.play("reopen")
+    assert world.job("a").foretold == told
+    assert told_of_its_length(replace(world.job("a"), foretold=replace(told, sum=""))) == []

@@ -177,7 +177,7 @@ def test_an_additive_model_foretells_by_owner_and_tells_its_forecast_as_a_sum() 
     assert sum(sign * part for sign, part in zip(signs, seconds, strict=True)) == pytest.approx(
         found.mean_s, rel=0.2
     ), "each part is shown with two digits"
-    assert " mean " in found.sum
+    assert " jobs like it" in found.sum
 
 
 def test_an_additive_model_and_its_corrections_survive_their_document_and_every_fit() -> None:
