@@ -41,7 +41,7 @@ class QssfPolicy(TimeLeftPolicy):
         if self.options.backfill is Backfill.NONE:
             return super().plan(round)
         columns, patience_h = round.columns, self.options.patience_h
-        order = np.lexsort((columns.submitted_s, self.key(columns)))
+        order = columns.by(self.key(columns))
         patience_s = None if patience_h is None else 3600.0 * patience_h
         return backfilling(round, order, self.options.backfill, patience_s, type_blind=self.options.type_blind)
 

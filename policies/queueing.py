@@ -102,7 +102,7 @@ def _served(round: Round, placements: dict[str, Placement], order: np.ndarray, t
 
 
 class QueueingPolicy(ABC):
-    """Serves jobs in the order of a key, smallest first. Ties go by submission, then by position in the round.
+    """Serves jobs by priority, then by a key, smallest first. Ties go by submission, then by position.
 
     A job starts on the fastest GPU type that has room for it now. A running job is not moved to a faster type that
     becomes free.
@@ -125,14 +125,19 @@ class QueueingPolicy(ABC):
 
     def plan(self, round: Round) -> Plan:
         columns = round.columns
-        order = np.lexsort((columns.submitted_s, self.key(columns)))
+        order = columns.by(self.key(columns))
         serve = preempting if self.traits.preempts else in_order
         return serve(round, order, type_blind=self.options.type_blind)
 
     def explain(self, job: str, round: Round, plan: Plan) -> Explanation:
         """Explain a job by its place in the order and by what the order is made of."""
         view = round.jobs[job_of(job, round)]
-        return explained(job, round, plan, (self.standing(view), self.service()), self.facts(view))
+        said = [self.standing(view), self.service()]
+        if round.columns.priority is not None:
+            said.append(
+                f"Jobs of higher priority come before all others; its own is {view.spec.priority or 'normal'}."
+            )
+        return explained(job, round, plan, said, self.facts(view))
 
     def service(self) -> str:
         """Say in a sentence how jobs are served in their order."""

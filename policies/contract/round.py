@@ -18,6 +18,7 @@ from ...core.decisions import Decision, Placed, Waiting, WaitReason
 from ...core.expected import UNKNOWN, Expected
 from ...core.job import JobSpec
 from ...core.placement import Placement
+from ...core.teams import Priority
 from ...core.usage import UsageOn
 from ...estimators.goodput import GoodputModel, goodput_matrix
 from .configuration import ConfigurationSet
@@ -64,6 +65,13 @@ def _objects(values: Sequence[object]) -> np.ndarray:
     return column
 
 
+def _priorities(jobs: Sequence[JobView]) -> np.ndarray | None:
+    """Return (jobs,) steps above normal; None if all are normal."""
+    if all(job.spec.priority in (None, Priority.NORMAL) for job in jobs):
+        return None
+    return np.log2([(job.spec.priority or Priority.NORMAL).factor for job in jobs])
+
+
 @dataclass(frozen=True, eq=False)
 class JobColumns:
     """The jobs of a round as columns, for policies that rank all of them at once.
@@ -72,6 +80,7 @@ class JobColumns:
     gpus: what a job asks for (`JobSpec.asked_gpus`).
     held: GPUs that it has.
     remaining_s: nan if it is unknown.
+    priority: 0 for normal, 1 for each step above it; None: all jobs have the same.
     """
 
     ids: np.ndarray
@@ -82,6 +91,7 @@ class JobColumns:
     attained_gpu_s: np.ndarray
     remaining_s: np.ndarray
     preemptible: np.ndarray
+    priority: np.ndarray | None = None
 
     @classmethod
     def of(cls, jobs: Sequence[JobView]) -> JobColumns:
@@ -97,7 +107,16 @@ class JobColumns:
             preemptible=np.array([job.spec.preemptible for job in jobs], np.bool_),
             attained_gpu_s=np.array([job.attained_gpu_s for job in jobs], float),
             remaining_s=np.array(remaining, float),
+            priority=_priorities(jobs),
         )
+
+    def by(self, key: np.ndarray) -> np.ndarray:
+        """Return positions by a key, smallest first, jobs of higher priority before all others.
+
+        Ties go by submission, then by position.
+        """
+        keys = (self.submitted_s, key) if self.priority is None else (self.submitted_s, key, -self.priority)
+        return np.lexsort(keys)
 
 
 @dataclass(frozen=True)

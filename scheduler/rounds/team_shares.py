@@ -38,14 +38,14 @@ class TeamShares:
     def now(
         self, teams: Teams | None, jobs: Iterable[JobRecord], least: Collection[str], now: float
     ) -> Sharing | None:
-        """Return what a round of these jobs goes by; None: there are no teams.
+        """Return what a round of these jobs goes by; None: there are no teams, and no job counts more or less.
 
         Args:
             least: jobs that have only what nobody else wants.
         """
         if teams is None or not teams.teams:
             self._use = None
-            return None
+            return _without_teams(jobs, least)
         jobs, duals = list(jobs), self._duals()
         if self._use is None or self._use.half_life_s != 3600.0 * teams.half_life_h:
             self._use, self._rates = self._since_before(teams, duals, now), {}
@@ -64,7 +64,8 @@ class TeamShares:
                 rates[job.team] += units_per_hour(held[job.id], teams.prices, duals)
         self._rates = dict(rates)
         found = sharing_of(teams, of, self._use.units, self._leases.until_s())
-        factor = {id: one * LEAST if id in least else one for id, one in found.factor.items()}
+        # A job of no team counts by its priority, too.
+        factor = _factors(jobs, least) | {id: one * _least(id, least) for id, one in found.factor.items()}
         return replace(found, factor=factor)
 
     def _since_before(self, teams: Teams, duals: Mapping[str, float], now: float) -> DecayedUse:
@@ -82,3 +83,19 @@ class TeamShares:
                 before = dict(total)
         use.begin(units, now)
         return use
+
+
+def _least(job: str, least: Collection[str]) -> float:
+    return LEAST if job in least else 1.0
+
+
+def _factors(jobs: Iterable[JobRecord], least: Collection[str]) -> dict[str, float]:
+    """Return what progress is worth by priority alone, of the jobs for which it is not 1."""
+    found = {job.id: (job.spec.priority or Priority.NORMAL).factor * _least(job.id, least) for job in jobs}
+    return {id: factor for id, factor in found.items() if factor != 1.0}
+
+
+def _without_teams(jobs: Iterable[JobRecord], least: Collection[str]) -> Sharing | None:
+    """Return what rounds go by where there are no teams; None: no job counts more or less than others."""
+    factor = _factors(jobs, least)
+    return Sharing({}, {}, factor) if factor else None

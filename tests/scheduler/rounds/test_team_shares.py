@@ -28,6 +28,21 @@ def test_without_teams_a_round_goes_by_none(tmp_path: Path) -> None:
     assert shares.now(Teams(), [], (), 0.0) is None
 
 
+def test_without_teams_only_jobs_that_count_otherwise_are_named(tmp_path: Path) -> None:
+    store = Store(tmp_path / "jobs.sqlite")
+    jobs = [
+        submitted(store, None, "a", priority="urgent"),
+        submitted(store, None, "b"),
+        submitted(store, None, "c"),
+    ]
+    shares = TeamShares(store, dict)
+    found = shares.now(None, jobs, {jobs[2].id}, 0.0)
+    assert found is not None
+    assert found.factor == {jobs[0].id: 4.0, jobs[2].id: LEAST}
+    assert not found.terms
+    assert shares.now(None, jobs[1:], (), 0.0) is None
+
+
 def test_jobs_count_for_their_team_with_their_priority(tmp_path: Path) -> None:
     store = Store(tmp_path / "jobs.sqlite")
     jobs = [submitted(store, "v", "a", priority="high"), submitted(store, None, "b")]
