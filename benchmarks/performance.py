@@ -234,6 +234,41 @@ BENCHMARKS = (
         ),
     ),
     Benchmark(
+        "shares_exact",
+        "Plans with teams keep caps, meet guarantees as the exact program does, and prove their gaps.",
+        (
+            Figure("instances", "random small rounds of teams, against the exact program by HiGHS", ">= 2000"),
+            Figure("caps_exceeded", "plans beyond a cap or a limit", "= 0"),
+            Figure("guarantees_missed", "plans in which guarantees lack more than in the exact program", "= 0"),
+            Figure("objective_outside_gap", "optima outside what is proven", "= 0"),
+            Figure("share_gap_within_1pct", "plans within 1 % of the optimum", ">= 0.99"),
+        ),
+    ),
+    Benchmark(
+        "shares_scale",
+        "A round with teams is about as fast as one without, and teams without terms change nothing.",
+        (
+            Figure("round_p99_s", "25,000 GPUs, 5,000 jobs, 50 teams: p99 of the policy, s", "<= 1.5"),
+            Figure("over_without_teams", "median over that without teams", "<= 3"),
+            Figure("policy_p99_ms", "64 GPUs, 8 teams: p99 of the policy, ms", "<= 20"),
+            Figure("plans_changed_without_teams", "plans that teams without terms change", "= 0"),
+        ),
+    ),
+    Benchmark(
+        "fairness",
+        "With guarantees a team is about as well off as alone on them, and most are far better off.",
+        (
+            Figure("sia/worst_team_jct_ratio", "sia: mean JCT of the worst team, shared over alone", "<= 1.05"),
+            Figure("sia/median_team_jct_ratio", "sia: of the median team", "<= 0.9"),
+            Figure("sia/all_jobs_jct_ratio", "sia: of all jobs", "<= 0.7"),
+            Figure("coadapt/worst_team_jct_ratio", "coadapt: mean JCT of the worst team", "<= 1.05"),
+            Figure("coadapt/median_team_jct_ratio", "coadapt: of the median team", "<= 0.9"),
+            Figure("coadapt/all_jobs_jct_ratio", "coadapt: of all jobs", "<= 0.7"),
+            Figure("venus_worst_jct_ratio", "Venus under qssf: mean JCT of the worst team", "<= 1.05"),
+            Figure("venus_median_wait_ratio", "Venus under qssf: wait of the median team", "<= 0.5"),
+        ),
+    ),
+    Benchmark(
         "exactness",
         "Plans of the structured solver are feasible, their proven gaps hold; the engine's LPs are exact.",
         (

@@ -49,12 +49,13 @@ class Repair:
         return float(np.maximum(self._floor - self._has, 0.0)[:-1].sum())
 
     def mend(self) -> bool:
-        """Bring the plan within caps and limits, meet floors where it can, and give away what is left.
+        """Bring the plan within caps and limits, serve required rows and floors, and give away what is left.
 
         Return whether the plan fits.
         """
-        if not (self._cut() and self._make_room(np.zeros(self._options.rows, bool))):
-            return False
+        self._cut()
+        self._make_room(np.zeros(self._options.rows, bool), at_any_cost=True)
+        self._serve()
         self._meet_floors()
         self._fill()
         return self.fits
@@ -105,24 +106,20 @@ class Repair:
         at = some[int((loss / np.minimum(less[some], needed)).argmin())]
         return int(row[at]), int(new[at])
 
-    def _cut(self) -> bool:
-        """Take from teams what is beyond their caps. Return whether that was possible."""
+    def _cut(self) -> None:
+        """Take from teams what is beyond their caps: from required rows, and below floors, if need be."""
         while True:
             over = self._use - self._cap
             at = int(over.argmax())
             if over[at] <= EQUAL:
-                return True
+                return
             new, row = self._changes(np.flatnonzero(self._place[self.plan] == at))
             old = self.plan[row]
             less = self._gpus[old] - np.where(self._place[new] == at, self._gpus[new], 0.0)
             found = self._cheapest(new, row, less, over[at], self._allowed(new, old, np.maximum(self._room, 0.0)))
-            if found is None:  # it may leave a floor, too
-                found = self._cheapest(new, row, less, over[at], new == NOTHING)
-            if found is None:
-                return False
-            self._apply(*found)
+            self._apply(*(found or (int(row[int(old.argmax())]), NOTHING)))
 
-    def _make_room(self, stays: Flags) -> bool:
+    def _make_room(self, stays: Flags, at_any_cost: bool = False) -> bool:
         """Take from rows other than `stays` what is beyond the limits. Return whether that was possible."""
         while True:
             at = int(self._room.argmin()) if len(self._room) else 0
@@ -133,9 +130,30 @@ class Repair:
             less = self._usage[old, at] - self._usage[new, at]
             may = self._allowed(new, old, np.maximum(self._room, 0.0))
             found = self._cheapest(new, row, less, -self._room[at], may)
+            if found is None and at_any_cost and len(row):
+                found = int(row[0]), NOTHING
             if found is None:
                 return False
             self._apply(*found)
+
+    @property
+    def serves(self) -> bool:
+        """Whether all required rows have something."""
+        return not (self._options.required & (self.plan < 0)).any()
+
+    def _serve(self) -> None:
+        """Give required rows something where that is possible, and take it from others if need be."""
+        required = self._options.required
+        for row in np.flatnonzero(required & (self.plan < 0)).tolist():
+            new = self._options.options_of(np.array([row]))
+            order = new[np.argsort(-self._worth[new], kind="stable")]
+            for option in order[self._allowed(order, np.full(len(order), NOTHING))].tolist():
+                before = self.plan.copy()
+                self._apply(row, option)
+                if self._make_room(np.arange(len(required)) == row):
+                    break
+                self.plan = before
+                self._count()
 
     def _meet_floors(self) -> None:
         banned = np.zeros(len(self._gain), bool)

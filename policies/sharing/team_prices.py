@@ -97,7 +97,7 @@ class TeamPrices:
     ) -> TeamSolution:
         """Return the plan with the terms of teams. `free` is the program's solution without them."""
         options = TeamOptions.of(program, order, teams.team, len(teams.cap), teams.gpu_type, teams.gpus)
-        options = within_caps(options, teams.cap.ravel())
+        options = within_caps(without(options, free.unmet), teams.cap.ravel())
         nothing = np.zeros(options.places + 1)
         terms = Terms.caps(options, teams.cap.ravel())
         plan = options.plan_of(free.choice)
@@ -129,6 +129,8 @@ class TeamPrices:
         value = options.value(step.plan)
         top = max(step.bound, value)
         relative = (top - value) / max(abs(top), EQUAL)
+        must = options.required.copy()
+        must[list(free.unmet)] = True
         solution = replace(
             free,
             choice=options.choice(step.plan),
@@ -137,7 +139,7 @@ class TeamPrices:
             gap=relative,
             prices=step.prices.limit,
             proven=relative <= gap + EQUAL,
-            unmet=tuple(row for row in np.flatnonzero(options.required & (step.plan < 0)).tolist()),
+            unmet=tuple(np.flatnonzero(must & (step.plan < 0)).tolist()),
         )
         over, under = (price[:-1].reshape(shape) for price in (step.prices.over, step.prices.under))
         covered = terms.covered(options, step.plan).reshape(shape)
@@ -156,16 +158,11 @@ class TeamPrices:
         if len(options.row) > self._few:
             return self._priced(program, options, begin, kind, gap, time_limit_s)
         terms = begin.terms
-        found = relaxed(options, terms, time_limit_s)
-        if found is None:
-            return self._finished(options, terms, None, np.inf, np.inf, begin.prices, gap, time_limit_s)
-        prices, plan = found
+        prices, plan = relaxed(options, terms, time_limit_s) or (begin.prices, begin.plan)
         repair = Repair(options, terms, plan, prices.limit)
         fits = repair.mend()
         top = bound(options, terms, prices, best(options, net_gain(options, terms, prices))[0])
-        short = repair.short if fits else np.inf
-        made = repair.plan if fits else None
-        return self._finished(options, terms, made, short, top, prices, gap, time_limit_s)
+        return self._finished(options, terms, repair if fits else None, top, prices, gap, time_limit_s)
 
     def _priced(
         self,
@@ -198,39 +195,34 @@ class TeamPrices:
             before = top
         repair = Repair(options, terms, options.plan_of(solved.choice), solved.prices)
         fits = repair.mend()
-        found, least_short = (repair.plan, repair.short) if fits else (None, np.inf)
         self._last[kind] = np.stack([proof.over, proof.under])
-        return self._finished(options, terms, found, least_short, top, proof, gap, time_limit_s)
+        return self._finished(options, terms, repair if fits else None, top, proof, gap, time_limit_s)
 
     def _finished(
         self,
         options: TeamOptions,
         terms: Terms,
-        plan: Ints | None,
-        short: float,
+        repair: Repair | None,
         top: float,
         proof: Prices,
         gap: float,
         time_limit_s: float,
     ) -> _Step:
         few = len(options.row) <= self._few
-        if (plan is None or short > EQUAL) and few:
+        plan = np.full(options.rows, -1) if repair is None else repair.plan
+        serves = repair is not None and repair.serves
+        short = float(terms.short(options, plan).sum())
+        if (not serves or short > EQUAL) and few:
             least = fewest_short(options, terms, time_limit_s)
-            if least is not None and (plan is None or least[0] < short - EQUAL):
-                short, plan = least
-        if plan is None:
-            plan = np.full(options.rows, -1)
-            short = float(terms.floor.sum())
+            if least is not None and (not serves or least[0] < short - EQUAL):
+                (short, plan), serves = least, True
         short = 0.0 if short <= EQUAL else short
         value = options.value(plan)
-        if short:  # no plan keeps the terms, so that their bound says nothing of those that lack as little
-            top = np.inf
-        if few and top - value > gap * min(abs(top), abs(value)) + EQUAL:
+        if short:  # a plan that lacks as little exceeds the bound by at most the dearest price of a guarantee
+            top += short * float(proof.under.max())
+        if few and serves and top - value > gap * min(abs(top), abs(value)) + EQUAL:
             plan, high = close(options, terms, proof, plan, short, gap, time_limit_s)
             top = min(top, high)
-        if not np.isfinite(top):
-            worth, _ = best(options, options.gain - options.usage @ proof.limit)
-            top = float(worth.sum() + proof.limit @ options.capacity)
         return _Step(plan, top, proof, terms, short)
 
     def _solve(
@@ -255,6 +247,13 @@ class TeamPrices:
             self._program.remove([id for id in self._program.ids if int(id) >= options.rows])
         self._program.upsert(ids, value, allowed, options.required, options.kind)
         return self._program.solve(ids, gap, 0.0)  # prices are wanted, which HiGHS would not make better
+
+
+def without(options: TeamOptions, unmet: Sequence[int]) -> TeamOptions:
+    """Return the options where rows that cannot be served need not be."""
+    required = options.required.copy()
+    required[list(unmet)] = False
+    return replace(options, required=required) if len(unmet) else options
 
 
 def within_caps(options: TeamOptions, cap: Floats) -> TeamOptions:

@@ -37,6 +37,19 @@ def test_small_rounds_of_teams_are_solved_as_by_the_exact_program(part: int) -> 
         assert found.gap <= 0.01, seed
 
 
+@pytest.mark.parametrize("seed", [319, 991])  # jobs that must be served, and leases that leave a guarantee no room
+def test_what_must_be_served_is_served_beside_teams(seed: int) -> None:
+    found = compare(draw(seed))
+    assert (found.over_cap, found.over_limits, found.missed, found.outside) == (False,) * 4
+    assert found.gap <= 0.01
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_prices_alone_keep_caps_and_prove_their_bound(seed: int) -> None:
+    found = compare(draw(seed), few=0)
+    assert (found.over_cap, found.outside) == (False, False)
+
+
 @pytest.mark.parametrize("policy", ["sia", "coadapt"])
 def test_teams_without_terms_change_no_plan(policy: str) -> None:
     jobs = [job("x", placement=on("a", n0=2)), job("y"), job("z")]
