@@ -19,6 +19,7 @@ from .table import Feature, Floats, Table, with_whole
 TAILS = (0.1, 0.9)  # of a band of 80 %
 HELD_BACK = 0.2  # of the rows, the newest, of which the residuals make the band
 LEAST_HELD_BACK = 10
+_NOT_VALUES = 2  # bins that the library counts too: of what is missing, and of what it has not seen
 
 
 @dataclass(frozen=True)
@@ -108,8 +109,8 @@ def _fitted(table: Table, settings: AdditiveSettings, seed: int, weights: Floats
     shared: Mapping[str, Any] = {
         "feature_names": [one.name for one in table.features],
         "feature_types": ["nominal" if one.categories else "continuous" for one in table.features],
-        "max_bins": settings.bins,
-        "max_interaction_bins": settings.pair_bins,
+        "max_bins": settings.bins + _NOT_VALUES,
+        "max_interaction_bins": settings.pair_bins + _NOT_VALUES,
         "interactions": settings.interactions if len(table.features) > 1 else 0,
         "learning_rate": settings.learning_rate,
         "outer_bags": settings.bags,

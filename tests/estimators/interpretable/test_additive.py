@@ -67,7 +67,7 @@ def test_a_fit_says_what_the_library_says() -> None:
     theirs = ExplainableBoostingRegressor(
         feature_names=[one.name for one in of.features],
         feature_types=["nominal" if one.categories else "continuous" for one in of.features],
-        max_bins=32, max_interaction_bins=8, interactions=2, outer_bags=2, max_rounds=200, greedy_ratio=0,
+        max_bins=34, max_interaction_bins=10, interactions=2, outer_bags=2, max_rounds=200, greedy_ratio=0,
         smoothing_rounds=0, interaction_smoothing_rounds=0, random_state=3, n_jobs=1,
     )  # fmt: skip
     with pytest.warns(UserWarning, match="Missing values"):
@@ -78,6 +78,11 @@ def test_a_fit_says_what_the_library_says() -> None:
 def test_pr_02_the_mean_is_that_of_the_target() -> None:
     of = table()
     assert additive_fit.fit(of, QUICK, tails=None).mean == pytest.approx(of.target.mean(), abs=1e-9)
+
+
+def test_two_bins_are_enough_for_a_fit() -> None:
+    model = additive_fit.fit(table(100), AdditiveSettings(bins=2, pair_bins=2, bags=1, rounds=20), tails=None)
+    assert all(len(edges) <= 2 for term in model.terms for edges in term.edges)
 
 
 def test_pr_17_two_fits_with_one_seed_are_the_same() -> None:
