@@ -32,6 +32,9 @@ SETTINGS = ScalingSettings.model_validate(
         },
     }
 )
+# What a GPU must earn, in units of each objective, on both clusters. Else elastic jobs spread over all nodes there
+# are, and none becomes idle.
+OPTIONS: Mapping[str, Mapping[str, float]] = {"coadapt": {"gpu_price": 0.002}, "sia": {"gpu_price": 0.03}}
 
 
 @dataclass(frozen=True)
@@ -66,7 +69,7 @@ def doubled(seed: int) -> Workload:
 
 def compare(policy: str, seed: int) -> Compared:
     """Return what the load costs under a policy."""
-    warm_up(policy, {})
+    warm_up(policy, OPTIONS.get(policy, {}))
     workload = doubled(seed)
     bought, logs = _run(policy, workload, SETTINGS)
     peak = fixed_peak(SETTINGS, logs)
@@ -84,6 +87,6 @@ def compare(policy: str, seed: int) -> Compared:
 def _run(policy: str, workload: Workload, settings: ScalingSettings) -> tuple[Outcome, list[Any]]:
     nodes = scaled(None, settings)
     under = Conditions(timing=Timing(60.0), scaling=settings)
-    made = simulation(workload, nodes, policy, {}, source_of(False, None, nodes), under)
+    made = simulation(workload, nodes, policy, OPTIONS.get(policy, {}), source_of(False, None, nodes), under)
     outcome = made.run()
     return outcome, [engine.nodes.log for engine in made.engines]
