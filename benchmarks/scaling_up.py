@@ -234,11 +234,8 @@ class Story:
         given_up = [event for event in events if " is given up: " in event["text"]]
         starts = sorted(row["time_s"] for row in self.client.rounds(most=500))
         late = [self._request_late(event, starts) for event in asked]
-        released = [
-            max(self.left_s[node] - busy_s - IDLE_S, 0.0) / ROUND_S
-            for node, busy_s in self.busy_s.items()
-            if node in self.left_s
-        ]
+        released = [max(_idle_s(event["text"]) - IDLE_S, 0.0) / ROUND_S for event in given_up]
+        after = [self.left_s[node] - busy_s for node, busy_s in self.busy_s.items() if node in self.left_s]
         gone = [event for event in events if event["text"].endswith("has gone, as it was given up")]
         cheapest = self._cheapest(asked)
         figures = {
@@ -251,6 +248,7 @@ class Story:
             "most_dollars_per_h": self.most_cost,
             "request_late_rounds": max(late, default=99),
             "release_late_rounds": max(released, default=99.0),
+            "release_after_job_s": max(after, default=99.0),  # also what is removed after jobs, and samples
         }
         harness.table("Ray's autoscaler with its fake provider", ["figure", "value"], list(figures.items()))
         return figures
@@ -280,6 +278,11 @@ class Story:
             right += bool(had) and chosen == min(had, key=lambda name: PRICES[name])
             taken[chosen] += count
         return right
+
+
+def _idle_s(told: str) -> float:
+    """Return for how long nothing ran on a node, as it is told: "… nothing ran there for 8.3 s, …"."""
+    return float(told.split(" ran there for ")[1].split()[0])
 
 
 if __name__ == "__main__":

@@ -247,8 +247,7 @@ class ScalingControl:
             self.chosen = choose(then, self.settings, self.needs, round, plan, lacking)
             wanted += self.chosen.buy
             if self.chosen.buy and self.settings.mode == "act":
-                self.needs.waited.clear()
-                self.needs.prices.clear()
+                self.needs.prices.clear()  # jobs for which nodes come do not count as waiting
         found, number = list[_Buys](), state.numbered
         for one in wanted:
             price = self.settings.types[one.type].price_per_h

@@ -58,6 +58,19 @@ def test_the_type_of_most_value_for_a_dollar_is_chosen(
     assert asked(world) == expected
 
 
+def test_what_is_bought_for_one_job_delays_no_other() -> None:
+    world = ScalingWorld(settings(a="a100:8 30 0-2", t="t4:4 2.0 0-2"), boot_rounds=9)
+    world.submit(rigid("x", 4, gpu_types=["t4"]))
+    world.round(2)
+    world.submit(rigid("y", 8, gpu_types=["a100"]))
+    world.round()
+    assert asked(world) == {"t": 1}
+    world.round(2)
+    assert asked(world) == {"a": 1, "t": 1}
+    world.round(4)
+    assert (asked(world), world.state.numbered) == ({"a": 1, "t": 1}, 2)
+
+
 def test_a_job_counts_by_its_speed_on_each_type() -> None:
     fast = {"a": "a100:4 4.0 0-2", "t": "t4:4 2.0 0-2"}
     for speed, expected in ((1.5, {"t": 1}), (3.0, {"a": 1})):
