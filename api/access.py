@@ -64,6 +64,7 @@ RULES: Mapping[tuple[str, str], Rule] = {
     ("GET", "/jobs/{job_id}"): _JOB_PAGE,
     ("GET", "/timeline"): _PAGE,
     ("GET", "/rounds"): _PAGE,
+    ("GET", "/teams"): _PAGE,
     ("GET", "/nodes"): _PAGE,
     ("GET", "/what-if"): _PAGE,
     ("GET", "/audit"): Rule(Role.OPERATOR, page=True),

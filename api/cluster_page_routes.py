@@ -30,7 +30,9 @@ async def rounds(request: Request, cursor: Cursor = None) -> Response:
     found = await rounds_for(request, number_of_place(cursor, None), ROWS, None)
     older = None if found["next"] is None else f"/rounds?{urlencode({'cursor': cursor_of(found['next'], None)})}"
     rows = found["rows"]
-    return shown(request, "rounds", rows=round_lines(rows), next=older, answer=rounds_answer(rows, time.time()))
+    return await shown(
+        request, "rounds", rows=round_lines(rows), next=older, answer=rounds_answer(rows, time.time())
+    )
 
 
 @router.get("/nodes")
@@ -40,7 +42,7 @@ async def nodes(request: Request) -> Response:
     closed = sum(bool(node["closed"]) for node in found)
     gpus = sum(node["gpus"] for node in found)
     answer = f"{count(len(found), 'node')} with {count(gpus, 'GPU')}" + (f"; {closed} closed." if closed else ".")
-    return shown(
+    return await shown(
         request,
         "nodes",
         nodes=found,
@@ -66,7 +68,7 @@ async def audit(
     rows = found["rows"]
     refused = sum(row["outcome"] != "done" for row in rows)
     answer = f"{count(len(rows), 'change')}{' that fit' if filtered else ''}, {refused} of them refused."
-    return shown(
+    return await shown(
         request,
         "audit",
         rows=rows,
@@ -86,7 +88,7 @@ async def tokens(request: Request) -> Response:
     rows = sorted(found, key=lambda row: (row["revoked_s"] is not None, -row["created_s"]))
     now = time.time()
     good = sum(row["revoked_s"] is None and (row["expires_s"] or now) >= now for row in rows)
-    return shown(
+    return await shown(
         request,
         "tokens",
         rows=rows,

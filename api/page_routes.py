@@ -54,7 +54,7 @@ async def cluster(request: Request) -> Response:
     statuses = (await ask_shared(request, "figures"))["jobs"]
     jobs = await ask_shared(request, "board", reader_of(request))
     prices = await ask_shared(request, "prices", None, keep_s=PRICES_S)
-    return shown(request, "cluster", page=cluster_page(view, health, statuses, jobs, prices))
+    return await shown(request, "cluster", page=cluster_page(view, health, statuses, jobs, prices))
 
 
 @router.get("/jobs")
@@ -79,7 +79,7 @@ async def jobs(
     number = f"{len(rows)} or more" if older else str(len(rows))
     answer = f"{number} {word}{'job' if number == '1' else 'jobs'}" if rows else f"No {word}job"
     filtered = bool(name or owner or which == "ended")
-    return shown(
+    return await shown(
         request,
         "jobs",
         answer=f"{answer}.",
@@ -104,7 +104,7 @@ async def job(
     may_change = who(request).role is not Role.VIEWER and changes(who(request), details.get("owner", ""))
     past = round is not None or at is not None
     changes_of_gpus = resizes(await ask_shared(request, "resizes", job_id, reader_of(request)))
-    return shown(
+    return await shown(
         request,
         "job",
         job=details,
@@ -157,4 +157,4 @@ def _numbers(details: dict[str, Any]) -> list[tuple[str, str]]:
 @router.get("/timeline")
 async def timeline(request: Request) -> Response:
     """Show all jobs over time."""
-    return shown(request, "timeline", colours=await colours(request))
+    return await shown(request, "timeline", colours=await colours(request))

@@ -31,10 +31,11 @@ def html(text: str, status: int = 200) -> Response:
     return Response(text, status, media_type="text/html", headers=HEADERS)
 
 
-def shown(request: Request, template: str, **more: Any) -> Response:
+async def shown(request: Request, template: str, **more: Any) -> Response:
     """Return a page for who asks, which changes by itself. `more`: what its template shows."""
     token, asker = session_token(request), who(request)
-    more = {"pages": pages_for(asker.role), **more}
+    shared = bool(await ask_shared(request, "team_names"))
+    more = {"pages": pages_for(asker.role, shared=shared), "has_teams": shared, **more}
     query = f"?{request.url.query}" if request.url.query else ""
     return html(
         page(
@@ -55,13 +56,14 @@ def problem_page(status: int, title: str, detail: str) -> Response:
     return html(page("problem", title=title, detail=f"{detail}.", back="/"), status)
 
 
-def pages_for(role: Role) -> list[tuple[str, str]]:
-    """Return the pages that somebody may open, with their names."""
+def pages_for(role: Role, *, shared: bool) -> list[tuple[str, str]]:
+    """Return the pages that somebody may open, with their names. `shared`: whether teams share the cluster."""
     found = [
         ("/", "Cluster"),
         ("/jobs", "Jobs"),
         ("/timeline", "Timeline"),
         ("/rounds", "Rounds"),
+        *([("/teams", "Teams")] if shared else []),
         ("/nodes", "Nodes"),
         ("/what-if", "What-if"),
     ]

@@ -82,7 +82,7 @@ async def page(request: Request) -> Response:
     """Show the page that asks, and draws the answer."""
     view = await ask(request, "cluster", reader_of(request))
     rows, _ = await ask(request, "page", None, MOST_LISTED, [], None, None, [], reader_of(request))
-    return shown(
+    return await shown(
         request,
         "whatif",
         nodes=sorted({node["machine"] for node in view["nodes"]}),

@@ -33,7 +33,7 @@ from .harness import finish, table
 
 ROOT = Path(__file__).resolve().parents[1]
 JOBS = 1000
-STATES = {"empty": ["--empty"], "busy": [], "error": []}
+STATES = {"empty": ["--empty"], "busy": ["--teams"], "error": ["--teams"]}
 
 
 def main() -> int:
@@ -46,7 +46,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="coadapt-page-", dir=_fast()) as folder, opened() as browser:
         where = Path(folder)
         if args.docs:
-            with played(where / "busy") as subject:
+            with played(where / "busy", "--teams") as subject:
                 for_docs(browser, subject, ROOT / "docs" / "pictures")
             return 0
         album = Album(args.pictures, axe_source())

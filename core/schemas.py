@@ -634,6 +634,15 @@ class TeamsView(TypedDict):
     version: str  # differs where anything differs
 
 
+class TeamNow(TypedDict):
+    """What a team has now."""
+
+    gpus: dict[str, int]  # by GPU type, with its pool as in a100@lab
+    running: int  # jobs that hold GPUs
+    waiting: int  # jobs that wait for some; of others' teams 0
+    users: dict[str, dict[str, int]]  # GPUs by user and GPU type; of others' teams none
+
+
 class TeamsChange(TypedDict):
     """`Client.check_teams` and `apply_teams`: what a file of teams changes, a line each."""
 

@@ -54,6 +54,7 @@ NOBODY: Mapping[str, Any] = {
     "url": "",
     "live": False,
     "pages": (),
+    "has_teams": False,
 }
 
 

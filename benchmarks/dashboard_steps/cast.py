@@ -16,6 +16,26 @@ NODES = "1x a100:4, 1x rtx:4, 2x t4:4"
 SPEED = {"a100": 1.0, "rtx": 0.52, "t4": 0.27}  # of one GPU, over that of an a100
 SIZES = (16, 32, 64, 128, 256)
 EPOCHS = 30
+TEAMS = {
+    "teams": {
+        "vision": {
+            "users": ["ann"],
+            "share": 2,
+            "guarantee": {"a100": 2, "t4": 4},
+            "cap": {"a100": 4, "t4": 6},
+            "limits": {"value_units_a_month": 60},
+        },
+        "language": {
+            "users": ["bob"],
+            "guarantee": {"a100": 2, "rtx": 1},
+            "cap": {"rtx": 3},
+            "limits": {"value_units_a_month": 25},
+        },
+        "research": {"users": ["eve"], "default": True, "guarantee": {"rtx": 2}, "cap": {"a100": 1}},
+    },
+    "prices": {"a100": 3.0, "rtx": 1.5, "t4": 0.6},
+}
+TEAM_OF = {user: name for name, team in TEAMS["teams"].items() for user in team["users"]}
 BEFORE_S = 3 * 3600.0  # so long the cluster was in use when it is shown
 
 
@@ -42,6 +62,7 @@ class Role:
         return JobSpec.model_validate(
             {
                 "name": self.name,
+                "team": TEAM_OF.get(self.owner),
                 "script": "train.py",
                 "args": ["--data", f"/data/{self.name}"],
                 "resources": {"gpus": self.most} if self.rigid else {"max_gpus": self.most},

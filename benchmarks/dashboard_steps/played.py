@@ -1,6 +1,6 @@
 """A cluster to look at: the real scheduler and the real pages over a real store; only executors are played.
 
-    python -m benchmarks.dashboard_steps.played FOLDER [--empty] [--jobs N]
+    python -m benchmarks.dashboard_steps.played FOLDER [--empty] [--jobs N] [--teams]
 
 It plays three hours within seconds, then goes on as time passes. It prints one line of JSON with its address and a
 token of each user, and obeys one word a line of its standard input.
@@ -55,7 +55,7 @@ from tests.support.cycles import ManualClock, World, nodes_of
 from tests.support.packages import kept
 from tests.support.rounds import cluster
 
-from .cast import BEFORE_S, CAST, NEWCOMER, NODES, Played
+from .cast import BEFORE_S, CAST, NEWCOMER, NODES, TEAMS, Played
 from .cast import Role as Part
 
 USERS = {"vic": Role.VIEWER, "ann": Role.USER, "bob": Role.USER, "eve": Role.USER, "ops": Role.OPERATOR}
@@ -201,7 +201,7 @@ def play(world: PlayedWorld, until_s: float) -> None:
 class Stage:
     """The served cluster, and what it is told to do."""
 
-    def __init__(self, folder: Path, *, empty: bool, jobs: int) -> None:
+    def __init__(self, folder: Path, *, empty: bool, jobs: int, teams: bool) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         settings = {"policy": "coadapt", "round_interval_s": 60.0}
         if jobs:
@@ -218,6 +218,8 @@ class Stage:
         self.world.profile_s = 1.0
         self.service = service_of(self.world)
         self.service.parts.policy.now = self.world.chosen.now
+        if teams:
+            self.service.apply_teams(TEAMS)
         kept(self.world.settings.package_dir)
         self.tokens = {}
         for user, role in USERS.items():
@@ -285,8 +287,9 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--empty", action="store_true")
     parser.add_argument("--jobs", type=int, default=0)
+    parser.add_argument("--teams", action="store_true")
     args = parser.parse_args()
-    stage = Stage(args.folder, empty=args.empty, jobs=args.jobs)
+    stage = Stage(args.folder, empty=args.empty, jobs=args.jobs, teams=args.teams)
     jobs = {played.role.name: job_id for job_id, played in stage.world.played.items()}
     told = {"url": f"http://127.0.0.1:{stage.server.port}", "tokens": stage.tokens, "jobs": jobs}
     print(json.dumps(told), flush=True)

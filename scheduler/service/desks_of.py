@@ -21,6 +21,7 @@ from ..desks.secrets import SecretsDesk
 from ..desks.settings import SettingsDesk
 from ..desks.standing import StandingDesk
 from ..desks.table import Desks
+from ..desks.team_board import TeamBoardDesk
 from ..desks.teams import TeamsDesk
 from ..desks.usage import UsageDesk
 from ..desks.users import UsersDesk
@@ -102,6 +103,7 @@ def desks_of(parts: Parts, health: Callable[[], Health]) -> Desks:
             ),
             UsersDesk(parts.identities, watch, cycle.teams),
             TeamsDesk(cycle.teams, store, cycle, nodes, clock, watch),
+            TeamBoardDesk(cycle.teams, store, nodes),
             SecretsDesk(parts.secrets, watch, parts.executors.give),
             WebhooksDesk(store, parts.webhooks, parts.deliveries, parts.pictures, parts.history, clock, watch),
             AuditDesk(parts.audit),

@@ -38,6 +38,7 @@ ROUTES: list[tuple[str, str, dict[str, Any], set[str]]] = [
     ("GET", "/jobs/{job_id}", {}, SEE_ALL),
     ("GET", "/timeline", {}, KNOWN),
     ("GET", "/rounds", {}, KNOWN),
+    ("GET", "/teams", {}, KNOWN),
     ("GET", "/nodes", {}, KNOWN),
     ("GET", "/what-if", {}, KNOWN),
     ("GET", "/audit", {}, {OPERATOR}),
