@@ -23,7 +23,7 @@ from .exact import close, fewest_short, relaxed
 from .options import EQUAL, TeamOptions, Terms
 from .repair import Repair
 
-_SOLVES = 6  # most warm solves of one step
+_SOLVES = 4  # most warm solves of one step
 FEW = 6000  # options up to which HiGHS may close the gap
 _LEAST_GAP = 1e-5  # a gap below it is as good as none where teams have terms
 
@@ -84,6 +84,7 @@ class TeamPrices:
     def __init__(self, few: int = FEW) -> None:
         self._few = few
         self._program: ChoiceProgram | None = None
+        self._put: tuple[TeamOptions, Floats] | None = None  # what it holds: options, and their gains
         self._last: dict[str, Floats] = {}
 
     def solve(
@@ -126,6 +127,10 @@ class TeamPrices:
         gap: float,
         shape: tuple[int, ...],
     ) -> TeamSolution:
+        over, under = (price[:-1].reshape(shape) for price in (step.prices.over, step.prices.under))
+        covered = terms.covered(options, step.plan).reshape(shape)
+        if np.array_equal(options.choice(step.plan), free.choice):  # it is the plan without teams, to the bit
+            return TeamSolution(free, over, under, terms.floor.reshape(shape), covered, step.short)
         value = options.value(step.plan)
         top = max(step.bound, value)
         relative = (top - value) / max(abs(top), EQUAL)
@@ -141,8 +146,6 @@ class TeamPrices:
             proven=relative <= gap + EQUAL,
             unmet=tuple(np.flatnonzero(must & (step.plan < 0)).tolist()),
         )
-        over, under = (price[:-1].reshape(shape) for price in (step.prices.over, step.prices.under))
-        covered = terms.covered(options, step.plan).reshape(shape)
         return TeamSolution(solution, over, under, terms.floor.reshape(shape), covered, step.short)
 
     def _step(
@@ -234,18 +237,25 @@ class TeamPrices:
         gap: float,
     ) -> ChoiceSolution:
         """Solve the program whose gains pay the prices of teams."""
-        ids = [str(i) for i in range(options.rows)]
-        shape = options.rows, program.usage.shape[-1]
-        allowed, value = np.zeros(shape, bool), np.zeros(shape)
-        allowed[options.row, options.column] = True
-        value[options.row, options.column] = team_gain(options, terms, prices)
+        ids, gain = [str(i) for i in range(options.rows)], team_gain(options, terms, prices)
+        rows = np.arange(options.rows)
         if self._program is None or self._program.usage.shape != program.usage.shape:
             groups, size = program.grouping
             self._program = ChoiceProgram(program.usage, program.capacity, groups=groups, size=size)
+        elif self._put is not None and self._put[0] is options:
+            rows = np.unique(options.row[gain != self._put[1]])  # the others are there already
         else:
             self._program.set_limits(program.usage, program.capacity)
             self._program.remove([id for id in self._program.ids if int(id) >= options.rows])
-        self._program.upsert(ids, value, allowed, options.required, options.kind)
+        self._put = options, gain
+        some, place = options.options_of(rows), np.zeros(options.rows, np.int64)
+        place[rows] = np.arange(len(rows))
+        shape = len(rows), program.usage.shape[-1]
+        allowed, value = np.zeros(shape, bool), np.zeros(shape)
+        at = place[options.row[some]], options.column[some]
+        allowed[at], value[at] = True, gain[some]
+        of = [ids[i] for i in rows.tolist()]
+        self._program.upsert(of, value, allowed, options.required[rows], options.kind[rows])
         return self._program.solve(ids, gap, 0.0)  # prices are wanted, which HiGHS would not make better
 
 
