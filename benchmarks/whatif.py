@@ -43,11 +43,11 @@ from .live_jobs import CHANGES, crowd, many
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 CLUSTER, MORE = "1x a100:2, 1x t4:2", "1x t4:2"
-ROUND_S, LOOK_S, CAP_S = 5.0, 1.0, 900.0
+ROUND_S, LOOK_S, CAP_S = 5.0, 1.0, 600.0
 # Example, its epochs, and how much faster its GPUs are than measured. A job ends when its epochs are done.
 KINDS: Sequence[tuple[str, int, float]] = (
-    ("rigid", 60, 3.0),
-    ("rigid", 120, 3.0),
+    ("rigid", 60, 12.0),
+    ("rigid", 120, 12.0),
     ("image_classifier", 10, 0.3),
     ("image_classifier", 20, 0.3),
 )

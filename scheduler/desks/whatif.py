@@ -73,7 +73,9 @@ class WhatIfDesk:
         names |= {job.id: job.spec.name for job in state.jobs}
         prices = dict(self._cycle.mean_prices.now) | ({} if teams is None else dict(teams.prices))
 
-        def shown(told: WhatIf) -> WhatIfView:
+        def shown(answer: WhatIf) -> WhatIfView:
+            stretched = self._forecaster.stretched
+            told = replace(answer, before=stretched(answer.before), after=stretched(answer.after))
             new = [job.id for job in change.submit]
             view = whatif_view(told, names, of_whom, new, prices, [*notes, *self._changed_since(state)])
             return view if reader is None else told_to(view, reader)

@@ -6,8 +6,10 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 
+from ...core.job import Phase
 from ...core.schemas import Prediction
 from ...core.settings import Settings
 from ...core.teams import Teams
@@ -17,7 +19,9 @@ from ...forecasts.questions import Question
 from ...forecasts.state import LiveState, PastJob
 from ..observers.hooks import Change, CycleHook, RoundDone
 from ..runtime.clock import Clock
+from ..store.failures import StoreFailure
 from ..store.store import Store
+from .calibration import Calibration
 from .live_state import live_state, measuring_s
 from .past_jobs import PastJobs
 from .process import ForecastProcess, ProcessLost
@@ -25,6 +29,7 @@ from .shown import prediction, settled
 
 log = logging.getLogger(__name__)
 
+FACT = "forecast_scores"  # of the store
 MINUTE_S = 60.0
 LEAST_CPU_S = 1.0  # a forecast waits for so much of the minute, or for what the last one took
 MOST_CPU_S = 6.0  # of one forecast, but for a first look ahead, which may take twice that
@@ -84,6 +89,8 @@ class Forecaster(CycleHook):
         self._stopping = self._busy = False
         self._shown: Mapping[str, JobForecast] = {}
         self._made: Forecast | None = None
+        self._saved = store.read_fact(FACT) or ""
+        self._calibration = Calibration.from_json(self._saved)
         self._trouble = ""
         self._losses, self._again_s = 0, 0.0
         self._near, self._needs_s = NEAR, min(LEAST_CPU_S, settings.forecast_cpu_s)
@@ -104,7 +111,10 @@ class Forecaster(CycleHook):
     def changed(self, change: Change) -> None:
         """Take note of a job that has ended."""
         if change.before.active and not change.after.active:
-            self._past.ended(change.after.id)
+            job = change.after
+            self._past.ended(job.id)
+            ended_s = change.now if job.state.finished_s is None else job.state.finished_s
+            self._calibration.ended(job.id, ended_s, counts=job.phase is Phase.SUCCEEDED)
 
     # --- what is asked --------------------------------------------------------------------------------------
 
@@ -112,6 +122,18 @@ class Forecaster(CycleHook):
         """Return when a job starts and ends; None: nothing is foretold of it yet."""
         made, told = self._made, self._shown.get(job_id)
         return None if made is None or told is None else prediction(told, made.made_s, made.worlds)
+
+    def stretched(self, made: Forecast) -> Forecast:
+        """Return a forecast with bands as wide as earlier ones should have been."""
+        jobs = {
+            job_id: replace(
+                told,
+                start=self._calibration.stretched(told.start, made.made_s),
+                end=self._calibration.stretched(told.end, made.made_s),
+            )
+            for job_id, told in made.jobs.items()
+        }
+        return replace(made, jobs=jobs)
 
     def notes(self) -> list[str]:
         """Return sentences for an operator."""
@@ -192,7 +214,14 @@ class Forecaster(CycleHook):
         if answer.forecast is None:
             self._tell(answer.error)
             return
-        self._shown, self._made = settled(self._shown, answer.forecast), answer.forecast
+        for job_id, told in answer.forecast.jobs.items():
+            self._calibration.told(job_id, answer.forecast.made_s, told.end)
+        made = self.stretched(answer.forecast)
+        self._shown, self._made = settled(self._shown, made), made
+        if (scores := self._calibration.to_json()) != self._saved:
+            with suppress(StoreFailure):  # it is written again after the next round
+                self._store.write_fact(FACT, scores)
+                self._saved = scores
         if self._trouble:
             log.info("starts and ends of jobs are foretold again")
         self._trouble = ""
