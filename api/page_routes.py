@@ -12,6 +12,7 @@ from fastapi.responses import Response
 from ..core.errors import StateError
 from ..core.identity import Role
 from ..core.job import Phase
+from ..core.schemas import OptionsView
 from ..core.wording import in_words
 from ..dashboard import job_page
 from ..dashboard.cluster_page import cluster_page
@@ -124,10 +125,11 @@ async def job(
         job=details,
         answer=job_page.answer(details, changes_of_gpus),
         why=() if past else await _why(request, job_id),
-        grid=await _grid(request, job_id, round, at),
+        grid=await _grid(request, details, round, at),
         past=past,
         resizes=changes_of_gpus,
         actions=job_page.actions(details, may_change=may_change),
+        may_change=may_change,
         may_fork=who(request).role is not Role.VIEWER and bool(details["steps"]),  # who sees it, as its team does
         events=job_page.newest_first(details["events"]),
         numbers=_numbers(details),
@@ -137,9 +139,11 @@ async def job(
     )
 
 
-async def _grid(request: Request, job_id: str, round: int | None, at: float | None) -> Grid:
-    """Return the options of a round. The newest one is that which `explain` tells of."""
-    return why_grid(await ask_shared(request, "options", job_id, round, at))
+async def _grid(request: Request, details: dict[str, Any], round: int | None, at: float | None) -> Grid:
+    """Return the options of a round; without one, of the newest that a job took part in, or of none."""
+    if round is None and at is None and details["status"] not in job_page.IN_ROUNDS:
+        return why_grid(OptionsView(round=None, time_s=None, of_round=None, prices={}, options=[]))
+    return why_grid(await ask_shared(request, "options", details["id"], round, at))
 
 
 async def _why(request: Request, job_id: str) -> tuple[str, ...]:

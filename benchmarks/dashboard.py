@@ -52,8 +52,6 @@ def main() -> int:
         album = Album(args.pictures, axe_source())
         for state, words in STATES.items():
             with played(where / state, *words) as subject:
-                if state == "error":
-                    subject.tell("trouble")
                 take_all(browser, subject, album, state)
             shutil.rmtree(where / state)
         with played(where / "flows") as subject:

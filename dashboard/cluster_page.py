@@ -161,7 +161,7 @@ def _alerts(health: HealthView) -> Iterable[Alert]:
 
 def _alerts_of_jobs(aside: Sequence[JobRow], number: int) -> Iterable[Alert]:
     for job in aside:
-        yield Alert(f"{job['name']} takes part in no round: {job['reason']}.", f"/jobs/{quote(job['id'])}")
+        yield Alert(f"{job['name']}: {job['reason']}.", f"/jobs/{quote(job['id'])}")
     if number > len(aside):
         yield Alert(f"{number - len(aside)} more jobs take part in no round.", "/jobs")
 

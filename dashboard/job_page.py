@@ -13,6 +13,7 @@ from .resizes import Resize
 from .words import per_cent
 
 ENDED = ("succeeded", "failed", "cancelled")
+IN_ROUNDS = ("running", "starting", "restarting", "waiting", "evicted")  # statuses of jobs of the last round
 
 
 @dataclass(frozen=True)

@@ -72,14 +72,19 @@ def person(
     size: tuple[int, int] = WIDE,
     dark: bool = False,
     seen: Seen | None = None,
+    signed_in: Any = None,
 ) -> Iterator[BrowserContext]:
-    """Yield a signed-in person's browser window. `token`: "" for nobody's."""
+    """Yield a signed-in person's browser window.
+
+    token: "" for nobody's. signed_in: what a window has kept that was signed in before; then no token is used.
+    """
     width, height = size
     context = browser.new_context(
         viewport={"width": width, "height": height},
         color_scheme="dark" if dark else "light",
         reduced_motion="reduce",
         locale="en-GB",
+        storage_state=signed_in,
     )
     watched = seen or Seen()
     own = urlsplit(url).netloc
@@ -92,7 +97,7 @@ def person(
     context.on("request", asked)
     context.on("weberror", lambda error: watched.errors.append(str(error.error)))
     try:
-        if token:
+        if token and signed_in is None:
             page = context.new_page()
             page.goto(f"{url}/sign-in")
             page.get_by_label("Your token").fill(token)

@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 LOADS, CHANGES, EVENTS = 20, 7, 50_000
 MOVING_S = 4.0
 PATIENCE_MS = 60_000
-PAINT = "() => performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? null"
+PAINT = """() => new Promise((done) => {
+  const look = (list) => list.getEntriesByName("first-contentful-paint").forEach((one) => done(one.startTime));
+  new PerformanceObserver(look).observe({ type: "paint", buffered: true });
+})"""
 MOVES = """async ([seconds]) => {
   const place = document.getElementById("timeline"), keys = ["+", "ArrowRight", "-", "ArrowLeft"];
   let frames = 0, at = 0;
@@ -62,7 +65,6 @@ def first_loads(browser: Browser, url: str, state: Any) -> tuple[float, float]:
             sizes: list[float] = []
             told.on("Network.loadingFinished", lambda event, sizes=sizes: sizes.append(event["encodedDataLength"]))
             page.goto(f"{url}{path}", wait_until="load")
-            page.wait_for_timeout(50)
             paints.append(float(page.evaluate(PAINT)) / 1e3)
             most = max(most, sum(sizes) / 1024)
             context.close()

@@ -130,7 +130,7 @@
   document.addEventListener("click", (event) => {
     const button = event.target.closest?.("[data-post], [data-open], [data-close]");
     if (button?.dataset.post) post(button);
-    if (button?.dataset.open) document.getElementById(button.dataset.open).showModal();
+    if (button?.dataset.open) document.getElementById(button.dataset.open)?.showModal();
     if (button && "close" in button.dataset) button.closest("dialog").close();
   });
   document.addEventListener("submit", (event) => {

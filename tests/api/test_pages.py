@@ -143,3 +143,18 @@ def pressed(api: Api, button: str) -> None:
     headers = {"Idempotency-Key": told["post"]} | ({"Content-Type": "application/json"} if "body" in told else {})
     answer = api.ask("POST", told["post"], headers=headers, content=told.get("body", "").encode())
     assert answer.status_code == 200, answer.text
+
+
+def test_the_form_for_a_fork_is_there_before_a_job_has_a_checkpoint(api: Api) -> None:
+    """A page that is open when the first step comes gets the button by itself, but not the form."""
+    job_id = api.job("ann")
+    page = api.ask("GET", f"/jobs/{job_id}", "ann").text
+    assert '<dialog id="fork"' in page
+    assert 'data-open="fork"' not in page
+    assert '<dialog id="fork"' not in api.ask("GET", f"/jobs/{job_id}", "vic").text
+
+
+def test_a_job_outside_of_rounds_shows_no_options_of_an_old_one(api: Api) -> None:
+    job_id = api.job("ann")
+    assert api.ask("POST", f"/v1/jobs/{job_id}/pause", headers={"Idempotency-Key": "p"}).status_code == 200
+    assert 'class="grid"' not in api.ask("GET", f"/jobs/{job_id}").text

@@ -102,7 +102,7 @@ def test_jobs_that_are_set_aside_are_alerts_with_a_link(tmp_path: Path) -> None:
     aside = [row(f"a-{at}", f"a{at}", "quarantined", "its rows cannot be read") for at in range(3)]
     jobs = {**NO_JOBS, "aside": aside, "asides": 5}
     alerts = cluster_page(view_of(tmp_path), WELL, {}, jobs, NO_PRICES).alerts
-    assert alerts[0] == Alert("a0 takes part in no round: its rows cannot be read.", "/jobs/a-0")
+    assert alerts[0] == Alert("a0: its rows cannot be read.", "/jobs/a-0")
     assert [alert.text for alert in alerts][3:] == ["2 more jobs take part in no round."]
 
 
