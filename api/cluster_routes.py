@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from enum import StrEnum
 from typing import Annotated, Any
 
@@ -10,7 +11,7 @@ from fastapi.responses import Response
 
 from ..core.identity import Role
 from ..core.schemas import ClusterView, MachineRow, PricesView, RoundsPage
-from .context import answer, ask, ask_shared, change, may_read, reader_of, who
+from .context import answer, ask, ask_shared, change, may_read, reader_of, team_if_others, who
 from .cursors import cursor_of, number_of_place
 
 router = APIRouter(prefix="/v1")
@@ -33,27 +34,32 @@ async def cluster(request: Request) -> Response:
     return answer(await view_for(request))
 
 
-async def view_for(request: Request) -> Any:
-    """Return `core.schemas.ClusterView` as who asks may see it."""
+async def view_for(request: Request, teams: Collection[str] = ()) -> Any:
+    """Return `core.schemas.ClusterView` as who asks may see it.
+
+    Args:
+        teams: those by which others' jobs are told apart, as others@TEAM; all others are one sum.
+    """
     view = await ask_shared(request, "cluster", reader_of(request))
     if who(request).role is not Role.USER:
         return view
-    return {**view, "nodes": [await _without_others(request, node) for node in view["nodes"]]}
+    return {**view, "nodes": [await _without_others(request, node, teams) for node in view["nodes"]]}
 
 
-async def _without_others(request: Request, node: dict[str, Any]) -> dict[str, Any]:
+async def _without_others(request: Request, node: dict[str, Any], teams: Collection[str]) -> dict[str, Any]:
     devices = [
-        {**device, "tenants": await _own(request, device["tenants"]) if device["tenants"] else {}}
+        {**device, "tenants": await _own(request, device["tenants"], teams) if device["tenants"] else {}}
         for device in node["devices"]
     ]
-    return {**node, "jobs": await _own(request, node["jobs"]), "devices": devices}
+    return {**node, "jobs": await _own(request, node["jobs"], teams), "devices": devices}
 
 
-async def _own(request: Request, by_job: dict[str, float]) -> dict[str, float]:
-    """Return amounts by job, with those of others' jobs as one sum."""
+async def _own(request: Request, by_job: dict[str, float], teams: Collection[str]) -> dict[str, float]:
+    """Return amounts by job, with those of others' jobs as one sum, or one for each team."""
     found: dict[str, float] = {}
     for job_id, amount in by_job.items():
-        name = job_id if await may_read(request, job_id) else OTHERS
+        team = await team_if_others(request, job_id)
+        name = job_id if team is None else f"{OTHERS}@{team}" if team in teams else OTHERS
         found[name] = found.get(name, 0) + amount
     return found
 

@@ -162,6 +162,15 @@ async def may_read(request: Request, job_id: str) -> bool:
         return False
 
 
+async def team_if_others(request: Request, job_id: str) -> str | None:
+    """Return the team of a job of which who asks is not told; "": of none. None: it may be told."""
+    try:
+        owner, team = await context(request).whose(job_id)
+    except KeyError:
+        return ""
+    return None if sees(who(request), owner, team) else team
+
+
 async def ask(request: Request, method: str, *args: Any) -> Any:
     """Return what the scheduler answers."""
     return await context(request).scheduler.call(method, *args)

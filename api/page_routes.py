@@ -49,7 +49,7 @@ async def static(path: str) -> Response:
 @router.get("/")
 async def cluster(request: Request) -> Response:
     """Show what the cluster does."""
-    view = await view_for(request)
+    view = await view_for(request, await ask_shared(request, "team_names"))
     health = await ask_shared(request, "health", reader_of(request) is not None)
     statuses = (await ask_shared(request, "figures"))["jobs"]
     jobs = await ask_shared(request, "board", reader_of(request))
@@ -63,22 +63,32 @@ async def jobs(
     which: Annotated[str, Query(pattern="^(active|ended|all)$")] = "active",
     name: Annotated[str, Query(max_length=200)] = "",
     owner: Annotated[str, Query(max_length=200)] = "",
+    team: Annotated[str, Query(max_length=200)] = "",
+    array: Annotated[str, Query(max_length=200)] = "",
     cursor: Annotated[str | None, Query(max_length=500)] = None,
 ) -> Response:
-    """Show jobs, the newest first. Filters are part of the address."""
+    """Show jobs, the newest first, and of each array one line. Filters are part of the address.
+
+    Args:
+        array: the jobs of one array, a line each.
+    """
     phases = {"active": ACTIVE, "ended": ENDED}.get(which, [])
-    query = [which, name, owner]
-    place = number_of_place(cursor, query)
-    rows, before = await ask_shared(
-        request, "page", place, ROWS, phases, owner or None, name or None, [], reader_of(request)
-    )
+    query = [which, name, owner, team, array]
+    place, reader, chosen = number_of_place(cursor, query), reader_of(request), (owner or None, name or None)
+    if array:
+        asked: tuple[Any, ...] = ("page", place, ROWS, phases, *chosen, [], reader, team or None, array)
+    else:
+        asked = ("listed", place, ROWS, phases, *chosen, reader, team or None)
+    rows, before = await ask_shared(request, *asked)
     goodputs = await ask_shared(request, "goodputs", [row["id"] for row in rows])
-    told = {"which": which, "name": name, "owner": owner}
+    told = {"which": which, "name": name, "owner": owner, "team": team, "array": array}
     older = None if before is None else f"/jobs?{urlencode({**told, 'cursor': cursor_of(before, query)})}"
     word = {"active": "active ", "ended": "ended "}.get(which, "")
-    number = f"{len(rows)} or more" if older else str(len(rows))
+    jobs = sum(row.get("elements", 1) for row in rows)
+    number = f"{jobs} or more" if older else str(jobs)
     answer = f"{number} {word}{'job' if number == '1' else 'jobs'}" if rows else f"No {word}job"
-    filtered = bool(name or owner or which == "ended")
+    answer += f" of the array {array}" if array else ""
+    filtered = bool(name or owner or team or array or which == "ended")
     return await shown(
         request,
         "jobs",
@@ -89,6 +99,7 @@ async def jobs(
         curves={job_id: (curve(values), short(values[-1])) for job_id, values in goodputs.items()},
         colours=await colours(request),
         filtered=filtered,
+        team_names=await ask_shared(request, "team_names"),
     )
 
 
@@ -103,6 +114,9 @@ async def job(
     details = await ask_shared(request, "describe", job_id)
     may_change = who(request).role is not Role.VIEWER and changes(who(request), details.get("owner", ""))
     past = round is not None or at is not None
+    teams = (await ask_shared(request, "teams", reader_of(request)))["teams"]
+    default = next((name for name, one in teams.items() if one["default"]), "")
+    team = details.get("team", "") if details.get("team", "") in teams else default
     changes_of_gpus = resizes(await ask_shared(request, "resizes", job_id, reader_of(request)))
     return await shown(
         request,
@@ -114,9 +128,11 @@ async def job(
         past=past,
         resizes=changes_of_gpus,
         actions=job_page.actions(details, may_change=may_change),
-        may_fork=may_change and bool(details["steps"]),
+        may_fork=who(request).role is not Role.VIEWER and bool(details["steps"]),  # who sees it, as its team does
         events=job_page.newest_first(details["events"]),
         numbers=_numbers(details),
+        team=team,
+        standing=job_page.standing(details, teams.get(team), may_change=may_change),
         colours=await colours(request),
     )
 

@@ -15,7 +15,7 @@ from .words import count
 
 TRAINS = ("running", "starting", "restarting", "leaving")
 WAITS = ("waiting", "evicted")
-OTHERS = "others"  # the name of jobs that one may not see
+OTHERS = "others"  # the name of jobs that one may not see, or others@TEAM
 
 
 @dataclass(frozen=True)
@@ -26,6 +26,10 @@ class Square:
     name: str
     more: int = 0
 
+    @property
+    def others(self) -> bool:
+        return is_others(self.job)
+
 
 @dataclass(frozen=True)
 class OnNode:
@@ -34,6 +38,10 @@ class OnNode:
     job: str
     name: str
     gpus: int
+
+    @property
+    def others(self) -> bool:
+        return is_others(self.job)
 
 
 @dataclass(frozen=True)
@@ -198,7 +206,15 @@ def _card(node: NodeRow, names: Mapping[str, str]) -> Card:
 
 
 def _name(job: str, names: Mapping[str, str]) -> str:
-    return "another user's job" if job == OTHERS else names.get(job, job)
+    if not is_others(job):
+        return names.get(job, job)
+    team = job.partition("@")[2]
+    return f"a job of team {team}" if team else "another user's job"
+
+
+def is_others(job: str) -> bool:
+    """Return whether a job is one that may not be seen."""
+    return job.partition("@")[0] == OTHERS
 
 
 def _sum(statuses: Mapping[str, int], words: Iterable[str]) -> int:

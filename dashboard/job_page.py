@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from ..core.schemas import ExplainView, JobDetails, JobEvent, JobRow
+from ..core.teams import Priority
+from ..core.wording import span
 from .resizes import Resize
 from .words import per_cent
 
@@ -59,6 +62,10 @@ def actions(job: JobDetails, *, may_change: bool) -> tuple[Action, ...]:
     found = []
     if job["status"] == "quarantined":
         found.append(Action("requeue", "Let it take part again"))
+    if job.get("on_hold"):
+        found.append(Action("release", "Release"))
+    elif not job["gpus"] and job["status"] in ("waiting", "evicted"):
+        found += [Action("bump", "Bring forward"), Action("hold", "Hold")]
     if job["status"] == "paused":
         found.append(Action("resume", "Resume", body="{}"))
     elif job["status"] != "leaving":
@@ -67,6 +74,41 @@ def actions(job: JobDetails, *, may_change: bool) -> tuple[Action, ...]:
     if job["gpus"]:
         lost = "It saves a checkpoint first, and its GPUs go to other jobs."
     return (*found, Action("cancel", "Cancel job", f"Cancel {job['name']}? {lost}"))
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How a job stands among others.
+
+    priorities: those that it may be given; (): who looks may not change it.
+    limit: its time limit in words; "": it has none. array: the id of its array; "": none.
+    values: of its place in the array, and its labels.
+    """
+
+    priority: str
+    priorities: tuple[str, ...]
+    limit: str
+    extends: bool
+    array: str
+    values: tuple[str, ...]
+    labels: tuple[str, ...]
+
+
+def standing(job: JobDetails, team: Mapping[str, Any] | None, *, may_change: bool) -> Standing:
+    """Return how a job stands among others. `team`: what the file says of its team; None: it counts for none."""
+    active = job["status"] not in ENDED
+    every = [one.value for one in Priority]
+    allowed = every if team is None else [one for one in every if one in team["priorities"]]
+    limit = job["spec"].get("time_limit")
+    return Standing(
+        priority=job.get("priority", Priority.NORMAL.value),
+        priorities=tuple(allowed) if may_change and active else (),
+        limit=span(float(limit)) if limit else "",
+        extends=bool(limit) and may_change,
+        array=job.get("array", ""),
+        values=tuple(f"{name} {value}" for name, value in job.get("array_values", {}).items()),
+        labels=tuple(f"{name}: {value}" if value else name for name, value in job.get("labels", {}).items()),
+    )
 
 
 def newest_first(events: Sequence[JobEvent]) -> tuple[JobEvent, ...]:

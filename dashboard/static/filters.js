@@ -23,13 +23,13 @@
   // What a filter is called: its own words.
   function named(query) {
     const found = new URLSearchParams(query);
-    const parts = [found.get("name") && `“${found.get("name")}”`, found.get("owner") && `of ${found.get("owner")}`];
+    const parts = [found.get("name") && `“${found.get("name")}”`, found.get("owner") && `of ${found.get("owner")}`, found.get("team") && `of team ${found.get("team")}`, found.get("array") && `of array ${found.get("array")}`];
     return [found.get("which") ?? "active", ...parts.filter(Boolean)].join(" ");
   }
 
   function here() {
     const asked = new URLSearchParams(location.search), query = new URLSearchParams();
-    for (const name of ["which", "name", "owner"]) if (asked.get(name)) query.set(name, asked.get(name));
+    for (const name of ["which", "name", "owner", "team", "array"]) if (asked.get(name)) query.set(name, asked.get(name));
     return query.size ? `?${query}` : "";
   }
 

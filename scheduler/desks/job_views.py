@@ -6,9 +6,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from ...core.array_rows import summed
 from ...core.cluster import Cluster
 from ...core.decisions import WaitReason
 from ...core.identity import Reader
+from ...core.job_arrays import MOST_ELEMENTS
 from ...core.schemas import Prediction
 from ...core.settings import Settings
 from ...executor.files.job_folder import work_folder
@@ -80,6 +82,33 @@ class JobViewsDesk:
         found = self._store.page(before, most + 1, tables.chosen(phases, owner, name, ids, reader, team, array))
         shown_jobs = found[:most]
         return self._rows(shown_jobs), shown_jobs[-1].number if len(found) > most else None
+
+    def listed(
+        self,
+        before: int | None,
+        most: int,
+        phases: Sequence[str] = (),
+        owner: str | None = None,
+        name: str | None = None,
+        reader: Reader | None = None,
+        team: str | None = None,
+    ) -> tuple[Sequence[dict[str, Any]], int | None]:
+        """Return what `page` does, with one row for each array, in which `elements` is how many jobs it has."""
+        where = tables.chosen(phases, owner, name, (), reader, team)
+        one = tables.one_of_each_array(where)
+        found = self._store.page(before, most + 1, one if where is None else where & one)
+        shown_jobs = found[:most]
+        rows = [
+            row | self._summed(job, reader) if job.array else row
+            for job, row in zip(shown_jobs, self._rows(shown_jobs), strict=True)
+        ]
+        return rows, shown_jobs[-1].number if len(found) > most else None
+
+    def _summed(self, job: JobRecord, reader: Reader | None) -> dict[str, Any]:
+        """Return the row of all jobs of a job's array. What is foretold is of one job only."""
+        jobs = self._store.page(None, MOST_ELEMENTS, tables.chosen((), None, None, (), reader, array=job.array))
+        rows: Any = self._rows(jobs)
+        return {**summed(rows), "elements": len(rows), "predicted": None}
 
     def board(self, reader: Reader | None = None) -> dict[str, Any]:
         """Return what the first page tells of jobs; `reader`: of those that this user may read.

@@ -7,7 +7,19 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, RowMapping, Table, and_, bindparam, insert, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    RowMapping,
+    Table,
+    and_,
+    bindparam,
+    func,
+    insert,
+    or_,
+    select,
+    update,
+)
 from sqlalchemy.dialects import postgresql, sqlite
 
 from ...core.identity import Reader
@@ -115,6 +127,13 @@ def chosen(
     if name is not None:
         conditions.append((jobs.c.name == name) | (jobs.c.id == name))
     return and_(*conditions) if conditions else None
+
+
+def one_of_each_array(where: ColumnElement[bool] | None) -> ColumnElement[bool]:
+    """Return the condition that fits jobs of no array, and of each array the newest one that fits `where`."""
+    fits = and_(jobs.c.array != "", *([] if where is None else [where]))
+    newest = select(func.max(jobs.c.number)).where(fits).group_by(jobs.c.array).correlate(None)
+    return or_(jobs.c.array == "", jobs.c.number.in_(newest))
 
 
 def newest_ids(connection: Connection, conditions: Sequence[ColumnElement[bool]], most: int) -> list[str]:

@@ -148,6 +148,7 @@ def job_details(
         closed=list(closed),
         habits=habits_of(job.measurements, job.spec),
         refused_statuses=_refused(job.refusals),
+        on_hold=job.on_hold,
     )
     if job.traceback and job.traceback != job.state.reason:
         details["traceback"] = job.traceback
