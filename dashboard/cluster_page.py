@@ -209,7 +209,7 @@ def _name(job: str, names: Mapping[str, str]) -> str:
     if not is_others(job):
         return names.get(job, job)
     team = job.partition("@")[2]
-    return f"a job of team {team}" if team else "another user's job"
+    return f"team {team}" if team else "another user's job"
 
 
 def is_others(job: str) -> bool:
