@@ -45,6 +45,7 @@ class WhatIfBody(_Body):
     without: nodes that go.
     policy: that plans instead, with its options.
     team: by team, what its file would say otherwise, as {"vision": {"cap.a100": 32}}.
+    teams: a whole file of teams that would be applied instead.
     """
 
     submit: Annotated[list[AskedJob], Field(max_length=50)] = []
@@ -54,6 +55,7 @@ class WhatIfBody(_Body):
     policy: Text | None = None
     policy_options: dict[str, Any] = {}
     team: dict[str, dict[str, Any]] = {}
+    teams: dict[str, Any] | None = None
 
 
 @router.post("/v1/whatif", responses={200: {"model": WhatIfView}})

@@ -15,9 +15,10 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from ..client.client import Client
-    from ..core.schemas import TeamsView
+    from ..core.schemas import TeamsView, WhatIfView
 
 MOST_USERS = 8  # that are named in a cell
+MOST_DELAYED = 10  # jobs that are named
 
 
 def register(app: typer.Typer, connect: Callable[[], Client], show: Callable[[Any, bool], None]) -> None:
@@ -66,6 +67,8 @@ def register(app: typer.Typer, connect: Callable[[], Client], show: Callable[[An
             elif not (found["changes"] or found["refused"]):
                 say("nothing would change")
             return Exit.USAGE if found["refused"] else Exit.OK
+        for line in () if yes else tried(client, values):
+            say(printable(line))
         if not yes and not typer.confirm("apply it?"):
             say("nothing is changed")
             return Exit.OK
@@ -75,6 +78,32 @@ def register(app: typer.Typer, connect: Callable[[], Client], show: Callable[[An
         else:
             say("applied; it counts from the next round on")
         return Exit.OK
+
+
+def tried(client: Client, values: Mapping[str, Any]) -> list[str]:
+    """Return what the simulator tells of a file of teams: whom it would delay, a line each."""
+    from ..client.http_api import RequestError
+    from ..core.errors import StateError
+
+    try:
+        return delays(client.whatif(teams=values))
+    except (RequestError, StateError) as error:  # such as before the first round
+        return [f"the simulator could not try it: {error}"]
+
+
+def delays(view: WhatIfView) -> list[str]:
+    """Return the answer of the simulator, and the jobs that would end noticeably later, a line each."""
+    from .whatif import later
+
+    rows = [row for row in view["jobs"] if (row["later_s"] or 0.0) > 0][: view["delayed"]]
+    found = [f"tried by the simulator: {view['text']}"]
+    for row in rows[:MOST_DELAYED]:
+        of = f" of team {row['team']}" if row["team"] else ""
+        by = later(row["later_s"], row["later_low_s"], row["later_high_s"]).removeprefix("+")
+        found.append(f"  {row['id']}{of} ends later by {by}")
+    if rows[MOST_DELAYED:]:
+        found.append(f"  and {len(rows) - MOST_DELAYED} more jobs")
+    return found
 
 
 def read(file: Path) -> Mapping[str, Any]:

@@ -725,6 +725,7 @@ class Client:
         policy: str | None = None,
         policy_options: Mapping[str, Any] | None = None,
         team: Mapping[str, Mapping[str, Any]] | None = None,
+        teams: Mapping[str, Any] | None = None,
     ) -> WhatIfView:
         """Say when every job would start and end after a change, and before. Nothing is changed, nor sent.
 
@@ -735,6 +736,7 @@ class Client:
             without: nodes that go.
             policy: that plans instead, with its options.
             team: by team, what its file would say otherwise.
+            teams: a whole file of teams that would be applied instead.
 
         Raises: RequestError for what cannot be; jobfile.JobFileError for a file that cannot be used.
         """
@@ -751,6 +753,7 @@ class Client:
             "policy": policy,
             "policy_options": dict(policy_options or {}),
             "team": {name: dict(told) for name, told in (team or {}).items()},
+            **({} if teams is None else {"teams": dict(teams)}),
         }
         return cast("WhatIfView", self._api.post("/v1/whatif", body))
 

@@ -21,7 +21,7 @@ from ...policies.catalogue import make_policy
 from ..changes.submissions import accepted
 from ..cycle import SchedulingCycle
 from ..forecasts.asked_changes import come_and_go, without
-from ..forecasts.asked_teams import otherwise
+from ..forecasts.asked_teams import of_file, otherwise
 from ..forecasts.asker import Asked, Asker
 from ..forecasts.forecaster import Forecaster
 from ..forecasts.live_state import measuring_s
@@ -55,7 +55,7 @@ class WhatIfDesk:
 
         Args:
             wanted: `submit` (each a `spec` as JSON text and a `script_key`), `like` (ids of jobs that would be
-                submitted once more), `nodes`, `without`, `policy`, `policy_options`, `team`.
+                submitted once more), `nodes`, `without`, `policy`, `policy_options`, `team`, `teams` (a file).
             asker: who asks, whose the jobs would be.
             reader: only jobs that this user may read are told; None: all.
 
@@ -67,7 +67,7 @@ class WhatIfDesk:
             raise WhatIfError("whatif: no round was planned yet; ask again after the first one")
         change, names, notes = self._change(state, wanted, asker)
         teams = self._cycle.teams.now
-        if wanted.get("team"):
+        if change.teams is not None:
             state = replace(state, teams=teams)
         of_whom = {job.id: (job.owner, job.spec.team or "") for job in (*state.jobs, *change.submit)}
         names |= {job.id: job.spec.name for job in state.jobs}
@@ -91,7 +91,9 @@ class WhatIfDesk:
         self, state: LiveState, wanted: Mapping[str, Any], asker: str
     ) -> tuple[Change, dict[str, str], list[str]]:
         """Return what would be otherwise, the names of new jobs, and sentences on what was assumed."""
-        if not any(wanted.get(name) for name in ("submit", "like", "nodes", "without", "policy", "team")):
+        file = wanted.get("teams")
+        told = any(wanted.get(name) for name in ("submit", "like", "nodes", "without", "policy", "team"))
+        if not told and file is None:
             raise WhatIfError("whatif: nothing would be otherwise; give a job, nodes, or a policy")
         machines = self._nodes.snapshot.names
         changes = node_changes(str(wanted["nodes"])) if wanted.get("nodes") else ()
@@ -113,7 +115,11 @@ class WhatIfDesk:
             except (ValueError, TypeError) as error:
                 raise WhatIfError(in_words(error)) from None
         nodes = Cluster((*(node for node in state.nodes if node.id not in go), *come))
-        teams = otherwise(self._cycle.teams.now, wanted["team"], nodes) if wanted.get("team") else None
+        if file is not None and wanted.get("team"):
+            raise WhatIfError("teams: a whole file is given, and team changes a part of it; give one of them")
+        teams = of_file(file, nodes) if file is not None else None
+        if wanted.get("team"):
+            teams = otherwise(self._cycle.teams.now, wanted["team"], nodes)
         return Change(tuple(jobs), come, go, policy, teams, options), names, notes
 
     def _specs(self, wanted: Mapping[str, Any]) -> Sequence[tuple[JobSpec, str]]:

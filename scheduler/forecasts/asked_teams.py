@@ -36,6 +36,17 @@ def otherwise(teams: Teams | None, wanted: Mapping[str, Mapping[str, Any]], clus
                 values["teams"][name][field][gpu_type] = whole
             else:
                 values["teams"][name][field] = value
+    return of_file(values, cluster)
+
+
+def of_file(values: Mapping[str, Any], cluster: Cluster) -> Teams:
+    """Return the teams of a whole file.
+
+    Args:
+        cluster: the nodes that would be.
+
+    Raises: WhatIfError, in one sentence.
+    """
     try:
         found = from_values(values)
     except TeamsError as error:

@@ -49,6 +49,9 @@ BAD = [
     ({"without": ["t4-999"]}, "without: 't4-999' is no node of this cluster; its nodes are "),
     ({"like": ["z-99"]}, "no job z-99"),
     ({"team": {"vision": {"cap.a100": 32}}}, "team: this cluster has no teams"),
+    ({"teams": {"teams": {"a": {"share": 0}}}}, "teams.a.share: 0 is not a number above 0"),
+    ({"teams": {"teams": {"a": {"cap": {"h100": 1}}}}}, "teams.a.cap.h100: h100 is no GPU type of "),
+    ({"teams": {}, "team": {"a": {"share": 2}}}, "teams: a whole file is given, and team changes a part of it"),
     ({"submit": [{"spec": {"name": "x y", "script": "t.py"}}]}, "submit.0.spec.name: "),
     ({"submit": [{"spec": SPEC | {"resources": {"gpus": 0}}}]}, "submit.0.spec.resources.gpus: "),
     ({"depth": 3}, "depth: unknown field"),
@@ -88,6 +91,19 @@ def test_more_nodes_let_the_waiting_job_start_and_a_user_reads_only_of_own_jobs(
     own = api.ask("POST", "/v1/whatif", "ann", json={"nodes": "+1x t4:4"}).json()
     assert own["jobs"] == []
     assert "2 jobs of others are counted and not shown" in own["notes"]
+
+
+def test_a_whole_file_of_teams_is_tried_where_none_counts(api: Api) -> None:
+    api.world.play("submit a unprofiled rigid=2\nsubmit b unprofiled rigid=2\nwish a t4-000:2\ngo")
+    planned(api)
+    file = {"teams": {"all": {"default": True, "cap": {"t4": 2}}}}
+    answer = api.ask("POST", "/v1/whatif", "ops", json={"teams": file})
+    assert answer.status_code == 200, answer.text
+    (waits,) = [row for row in answer.json()["jobs"] if row["id"] == api.world.ids["b"]]
+    before, after = waits["before"]["start_s"], waits["after"]["start_s"]
+    assert before is not None
+    assert after is None or after > before, "the cap lets only one of them train at a time"
+    assert api.service.parts.cycle.teams.now is None, "nothing is applied by asking"
 
 
 def test_a_job_like_another_starts_where_there_is_room(api: Api) -> None:
