@@ -35,6 +35,7 @@ from .sessions.membership import Leaving
 from .sessions.profile_session import ProfileSession
 from .sharding.shards import comes_of_a_lost_peer
 from .state.checkpoint_errors import StorageError
+from .tracking.forwarding import END_S, LEAVE_S
 from .variables.whole_values import watch_norms
 
 _PACKAGE = str(Path(__file__).parents[2])
@@ -69,7 +70,7 @@ def serve(script: str, arguments: Sequence[str], channel_fd: int) -> int:
     watch_norms()
     event = run_script(script, arguments)
     leave_group()
-    api.trackers().end(not isinstance(event, Crashed))
+    api.trackers().end(not isinstance(event, Crashed), LEAVE_S if isinstance(event, Left) else END_S)
     for stream in (sys.stdout, sys.stderr):
         stream.flush()
     channel.send(event)

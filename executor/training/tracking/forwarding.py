@@ -24,7 +24,8 @@ from .values import Values
 from .wandb_run import WandbRun
 
 MOST_WAITING = 1000  # reports
-BEGIN_S, END_S = 10.0, 5.0  # for so long a script's start, and its end, wait for a tracker
+BEGIN_S = 10.0  # for so long a script's start waits for a tracker
+END_S, LEAVE_S = 30.0, 5.0  # for so long its end does, and a process that leaves its GPUs to others
 PATIENCE = 5  # failures in a row after which a tracker is asked once in a while only
 REST_S = 60.0
 
@@ -184,11 +185,11 @@ class Trackers:
             for one in self._all:
                 one.tell(finite, step)
 
-    def end(self, good: bool = True) -> None:
-        """Have what waits handed on, and end the runs here, within some seconds."""
+    def end(self, good: bool = True, wait_s: float = END_S) -> None:
+        """Have what waits handed on, and end the runs here. It takes no longer than `wait_s`."""
         if self._ended:
             return
         self._ended = True
-        until_s = time.monotonic() + END_S
+        until_s = time.monotonic() + wait_s
         for one in self._all:
             one.end(good, max(until_s - time.monotonic(), 0.1))
