@@ -62,6 +62,7 @@ class SweepFile(_Strict):
     estimates: str | None = None
     services: dict[str, dict[str, Any]] = {}
     boot_s: float = Field(default=300.0, ge=0, allow_inf_nan=False)
+    shares: str | None = None
     early_s: float | None = Field(default=None, ge=0, allow_inf_nan=False)
     noise: float = Field(default=0.0, ge=0, allow_inf_nan=False)
     profiling_cost_s: float = Field(default=PROFILING_S, ge=0, allow_inf_nan=False)
@@ -116,6 +117,7 @@ class Cell:
     estimates: str | None = None
     services: str = "{}"  # JSON
     boot_s: float = 300.0
+    shares: str | None = None
     same_conditions: bool = False
     inputs: tuple[tuple[str, str], ...] = ()  # (which file, SHA-256) when the sweep began
 
@@ -134,6 +136,7 @@ class Cell:
             None if self.estimates is None else Path(self.estimates),
             json.loads(self.services),
             self.boot_s,
+            None if self.shares is None else Path(self.shares),
         )
 
     def about(self) -> dict[str, Any]:
@@ -221,6 +224,7 @@ def cells(sweep: SweepFile, folder: Path) -> Iterator[Cell]:
                         estimates=located(sweep.estimates),
                         services=json.dumps(sweep.services, sort_keys=True),
                         boot_s=sweep.boot_s,
+                        shares=located(sweep.shares),
                         same_conditions=sweep.same_conditions,
                         inputs=inputs(trace=trace_file, cluster=cluster_file, profiles=profiles),
                     )

@@ -11,7 +11,6 @@ import secrets
 import socket
 import ssl
 import threading
-import time
 from collections import defaultdict
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -24,6 +23,7 @@ import aiohttp
 
 from ...core.notify import shown_place
 from ...core.receivers import address_problem, url_problem
+from ..runtime.clock import SystemClock
 from .chat import send_chat
 from .letters import Kind, Letter, chat_of
 from .signing import headers
@@ -73,7 +73,7 @@ class Sender:
     """Sends what it is given, each letter once, and tells how that ended until it is confirmed."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock, self._clock = threading.Lock(), SystemClock()
         self._epoch = 0
         self._flying: set[str] = set()
         self._outcomes: dict[str, Outcome] = {}
@@ -138,7 +138,7 @@ class Sender:
         _asking.set(_Asking(host, letter.allowed, refused))
         told = {"Content-Type": "application/json", "User-Agent": AGENT}
         if letter.kind is Kind.PROGRAM:
-            told |= headers(letter.secret, letter.id, int(time.time()), letter.body)
+            told |= headers(letter.secret, letter.id, int(self._clock.wall_s()), letter.body)
         try:
             async with asyncio.timeout(letter.answer_s):
                 async with self._client().post(

@@ -12,7 +12,10 @@ from typing import Any
 
 _PROJECT = Path(__file__).parents[2]
 # Whose code decides what a simulation gives.
-ROOMS = ("core", "estimators", "optimizer", "policies", "scheduler/services", "simulator")
+ROOMS = (
+    *("core", "estimators", "forecasts", "optimizer", "policies"),
+    *("scheduler/scaling", "scheduler/services", "scheduler/sharing", "simulator"),
+)
 _LIBRARIES = ("highspy", "lightgbm", "numba", "numpy", "scipy")  # whose version may change a result
 MADE_BY = "made_by"
 

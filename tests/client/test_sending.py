@@ -29,6 +29,10 @@ class RecordedApi(HttpApi):
         self.requests.append((f"GET {path}", None))
         if path == "/v1/settings":
             return Settings().model_dump(mode="json")
+        if path == "/v1/me":
+            return {"user": "ann"}
+        if path == "/v1/teams":
+            return {"teams": {}, "default": None}
         if path == "/v1/cluster":
             return {"nodes": [NODE], "asleep": []}
         if path.startswith("/v1/packages/"):

@@ -273,7 +273,7 @@ POOLS = [
     ),
 ]
 
-DURATION_OPTIONS = "form, lambda, decay, similarity, refit_h, most_jobs, utc_offset_h, seed"
+DURATION_OPTIONS = "form, model, corrections, lambda, decay, similarity, refit_h, most_jobs, utc_offset_h, seed"
 NAMES = [
     BadForesight(
         "an unknown service",

@@ -46,10 +46,10 @@ def test_a_record_survives_being_written() -> None:
 
 def test_fields_of_a_later_version_are_kept_and_written_back() -> None:
     rows = rows_of(running(A))
-    told = {**json.loads(rows.details), "priority": {"of": [1, 2]}}
-    spec = {**json.loads(rows.spec), "priority": 7}
+    told = {**json.loads(rows.details), "mood": {"of": [1, 2]}}
+    spec = {**json.loads(rows.spec), "mood": 7}
     found = record(replace(rows, details=json.dumps(told), spec=json.dumps(spec)))
-    assert json.loads(rows_of(found).details)["priority"] == {"of": [1, 2]}
+    assert json.loads(rows_of(found).details)["mood"] == {"of": [1, 2]}
     assert replace(found, beyond={}) == running(A)
 
 
