@@ -21,14 +21,14 @@ import statistics
 import tempfile
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from coadapt.client import jobfile
 from coadapt.client.client import Client
-from coadapt.client.cluster_record import ClusterRecord
+from coadapt.client.cluster_record import ClusterRecord, LocalClusterError
 from coadapt.core.emulated_nodes import parse
 from coadapt.core.job import JobSpec
 from coadapt.core.schemas import JobRow
@@ -173,9 +173,13 @@ def play(state_dir: str, seed: int, jobs: int, known: set[tuple[str, int, float]
                     asked(client, run, "nodes", nodes=f"+{MORE}")
                     record = ClusterRecord.load(settings.state_dir)
                     assert record is not None
-                    more = local_cluster.add_nodes(record, parse(MORE))
-                    record = ClusterRecord(**{**record.__dict__, "nodes": (*record.nodes, *more)})
-                    record.save(settings.state_dir)
+                    try:
+                        more = local_cluster.add_nodes(record, parse(MORE))
+                    except LocalClusterError as error:  # a change that was not made says nothing
+                        print(f"run {seed}: no node more: {error}", flush=True)
+                        run.changed = [one for one in run.changed if one[0] != "nodes"]
+                        continue
+                    replace(record, nodes=(*record.nodes, *more)).save(settings.state_dir)
             time.sleep(LOOK_S)
         look(client, run)
     return run
