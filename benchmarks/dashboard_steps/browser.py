@@ -24,6 +24,7 @@ FLAGS = (
 )
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 WIDE, NARROW = (1280, 860), (360, 760)
+PATIENCE_MS = 120_000  # others may use the machine, too; what is timed is timed by itself
 
 
 def chromium() -> str:
@@ -86,6 +87,7 @@ def person(
         locale="en-GB",
         storage_state=signed_in,
     )
+    context.set_default_timeout(PATIENCE_MS)
     watched = seen or Seen()
     own = urlsplit(url).netloc
 
