@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from .schemas import JobRow
+if TYPE_CHECKING:
+    from .schemas import JobRow
 
 
 def summed(rows: Sequence[JobRow]) -> JobRow:
