@@ -72,7 +72,7 @@ def measured(
     fill(settings, 0, JOBS)
     with house(settings, f"2x t4:{JOBS // 2}") as subject:
         subject.until_running(JOBS)
-        time.sleep(WARM_S)
+        time.sleep(WARM_S)  # its first ticks load what later ones have
         logged = Logged(subject)
         without = logged.ticks_while(events, quiet_s)
         receiver = Receiver(fails, seed)

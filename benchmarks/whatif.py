@@ -180,7 +180,7 @@ def play(state_dir: str, seed: int, jobs: int, known: set[tuple[str, int, float]
                         run.changed = [one for one in run.changed if one[0] != "nodes"]
                         continue
                     replace(record, nodes=(*record.nodes, *more)).save(settings.state_dir)
-            time.sleep(LOOK_S)
+            time.sleep(LOOK_S)  # between two looks, up to a limit
         look(client, run)
     return run
 

@@ -108,11 +108,12 @@ def show(
         else:
             say("\n".join(map(printable, lines_of(model, found.kept))))
         if out is not None:
+            from ..estimators.interpretable.additive import AdditiveModel
             from ..estimators.interpretable.tree import TreeModel
             from . import model_pictures
 
-            if chosen is not None:
-                _write(out, model_pictures.term(model, chosen, before))  # type: ignore[arg-type]
+            if chosen is not None and isinstance(model, AdditiveModel):
+                _write(out, model_pictures.term(model, chosen, before))
             elif isinstance(model, TreeModel):
                 _write(out, model_pictures.tree(model))
             else:

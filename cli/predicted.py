@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ..core.wording import span
 
 if TYPE_CHECKING:
-    from ..core.schemas import JobRow, Prediction
+    from ..core.schemas import JobRow
 
 DAY_S = 86_400.0
 
@@ -45,23 +45,21 @@ def lines(job: JobRow, now: float) -> list[tuple[str, str]]:
     found = []
     if told["start_s"] is not None:
         about = span(max(told["start_s"] - now, 0.0))
-        found.append(("starts", f"in about {about}: {_moments(told, 'start', now)}"))
+        moments = _moments(told["start_s"], told["start_low_s"], told["start_high_s"], now)
+        found.append(("starts", f"in about {about}: {moments}"))
     elif told["why_no_start"]:
         found.append(("starts", told["why_no_start"]))
     if told["end_s"] is not None:
-        found.append(("ends", _moments(told, "end", now)))
+        found.append(("ends", _moments(told["end_s"], told["end_low_s"], told["end_high_s"], now)))
     elif told["why_no_end"]:
         found.append(("ends", told["why_no_end"]))
     worlds = "1 world" if told["worlds"] == 1 else f"{told['worlds']} worlds"
     return [*found, ("predicted", f"{span(max(now - told['predicted_s'], 0.0))} ago, by {worlds}")]
 
 
-def _moments(told: Prediction, which: str, now: float) -> str:
+def _moments(at_s: float, low_s: float | None, high_s: float | None, now: float) -> str:
     """Format a moment with its band, as `14:20, between 14:08 and 14:41`."""
-    at_s, low_s, high_s = (
-        float(told[f"{which}{part}_s"])  # type: ignore[literal-required]
-        for part in ("", "_low", "_high")
-    )
+    low_s, high_s = at_s if low_s is None else low_s, at_s if high_s is None else high_s
     form = "%H:%M:%S" if high_s - now < 600 else "%H:%M" if high_s - now < DAY_S / 2 else "%d %b %H:%M"
     at, low, high = (time.strftime(form, time.localtime(one)) for one in (at_s, low_s, high_s))
     return f"{at}, between {low} and {high}"

@@ -72,7 +72,7 @@ def serve(questions: BinaryIO, answers: BinaryIO) -> None:
 
 def _end_with_parent(parent: int) -> None:
     while os.getppid() == parent:
-        time.sleep(LOOK_S)
+        time.sleep(LOOK_S)  # nobody tells of the death of a parent
     os._exit(0)
 
 

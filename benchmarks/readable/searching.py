@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from coadapt.estimators.interpretable import additive_fit, tree_fit
+from coadapt.estimators.interpretable.additive import AdditiveModel
 from coadapt.estimators.interpretable.additive_fit import AdditiveSettings
 from coadapt.estimators.interpretable.search import folds, search
 from coadapt.estimators.interpretable.table import Table
@@ -52,8 +53,8 @@ def figures() -> dict[str, float]:
     return found
 
 
-def _error(of: Task, model: object) -> float:
-    said = model.classified if of.taught.classes else model.predict  # type: ignore[attr-defined]
+def _error(of: Task, model: AdditiveModel) -> float:
+    said = model.classified if of.taught.classes else model.predict
     return of.error(said(of.judged.rows))
 
 

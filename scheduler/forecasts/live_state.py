@@ -12,6 +12,7 @@ from ...core.job import Phase
 from ...core.placement import Placement
 from ...core.settings import Settings
 from ...core.teams import Teams
+from ...estimators.goodput import JobModel
 from ...forecasts.state import LiveJob, LiveState, Part, told_spec
 from ...policies.contract.round import JobView
 from ..jobs.record import JobRecord
@@ -96,7 +97,7 @@ def _told(view: JobView, placement: Placement | None, *, as_written: bool) -> Li
         id=view.id,
         spec=told_spec(view.spec, as_written=as_written),
         submitted_s=view.submitted_s,
-        model=view.model,  # type: ignore[arg-type]  # live models are fitted ones
+        model=view.model if isinstance(view.model, JobModel) else None,  # what was fitted goes over
         placement=placement,
         progress=view.progress,
         attained_gpu_s=view.attained_gpu_s,

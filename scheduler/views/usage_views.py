@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
 from ...core.schemas import UsageSum
@@ -23,20 +24,32 @@ def usage_rows(
     Args:
         prices: the operator's. duals: the program's mean ones, by GPU type.
     """
-    rows: dict[tuple[str, ...], UsageSum] = {}
+    sums: defaultdict[tuple[str, ...], defaultdict[str, float]] = defaultdict(lambda: defaultdict(float))
     for one in found:
         if (column := _COLUMNS.get(one.phase)) is None:
             continue
         named = {"team": one.team, "user": one.owner, "type": one.gpu_type}
-        key = tuple(named[word] for word in by)
-        row = rows.setdefault(key, _nothing({word: named[word] for word in by}))
-        hours = one.gpu_s / 3600
-        row[column] += hours  # type: ignore[literal-required]
+        row, hours = sums[tuple(named[word] for word in by)], one.gpu_s / 3600
+        row[column] += hours
         if column in _PAID:
             row["value_units"] += hours * price_of(prices, duals, one.gpu_type)
-    return sorted(rows.values(), key=lambda row: (-row["value_units"], row.get("team", ""), row.get("user", "")))
+    rows = [_row(dict(zip(by, key, strict=True)), some) for key, some in sums.items()]
+    return sorted(rows, key=lambda row: (-row["value_units"], row.get("team", ""), row.get("user", "")))
 
 
-def _nothing(named: Mapping[str, str]) -> UsageSum:
-    zero = dict.fromkeys(("value_units", *_COLUMNS.values()), 0.0)
-    return {**named, **zero}  # type: ignore[typeddict-item]
+def _row(named: Mapping[str, str], of: Mapping[str, float]) -> UsageSum:
+    row: UsageSum = {
+        "value_units": of["value_units"],
+        "trained_h": of["trained_h"],
+        "profiled_h": of["profiled_h"],
+        "started_h": of["started_h"],
+        "idle_h": of["idle_h"],
+        "lost_h": of["lost_h"],
+    }
+    if "team" in named:
+        row["team"] = named["team"]
+    if "user" in named:
+        row["user"] = named["user"]
+    if "type" in named:
+        row["type"] = named["type"]
+    return row
