@@ -123,7 +123,7 @@ def told_spec(spec: JobSpec, *, as_written: bool = True) -> JobSpec:
 
     Args:
         as_written: whether a user wrote it. Rounds change specs, as that of a profile run, to some that nobody
-            may write; of these only resources, pool and what may be done to the job are kept.
+            may write. Of these only resources, pool and what may be done to the job are kept.
     """
     nothing: dict[str, Any] = {"env": {}, "secrets": [], "args": [], "pip": [], "working_dir": "."}
     found = spec.model_copy(update=nothing)

@@ -12,7 +12,7 @@ def alone(options: TeamOptions, guarantee: Floats, which: Flags) -> Ints:
     """Return the plan of teams that each have their guarantee alone: `which` (places,) matter.
 
     Each job begins with nothing. The change that gains most for each GPU more comes first, as long as it fits in
-    what is left of the guarantee, until none gains. Ties go to the first row, then to the fewer GPUs.
+    what is left of the guarantee. It ends where no change gains. Ties go to the first row, then to the fewer GPUs.
     """
     plan, left = np.full(options.rows, NOTHING), np.append(guarantee, 0.0)
     may = np.append(which, False)[options.place] & (options.gpus <= left[options.place]) & (options.gain > EQUAL)

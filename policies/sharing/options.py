@@ -125,8 +125,8 @@ class Terms:
 
     cap: (places,) infinity for none.
     floor: (places,) GPUs that must be covered; 0 for none.
-    elsewhere, covers: (options,) a place that an option of another GPU type covers too, and by how many GPUs;
-        the last place, and 0, for none.
+    elsewhere, covers: (options,) a place that an option of another GPU type covers too, and by how many GPUs.
+        The last place and 0 stand for none.
     """
 
     cap: Floats

@@ -1,6 +1,6 @@
 """Chat and mail: one URL for each service, by the library `apprise` (`pip install coadapt[notify]`).
 
-The library asks servers by itself. A thread that uses it connects to allowed addresses only: Python tells of every
+The library asks servers by itself. A thread that uses it connects to allowed addresses only. Python tells of every
 connection before it is made, and one that is not allowed is never made.
 """
 

@@ -1,6 +1,6 @@
 """Delivers events to webhooks, in a thread of its own beside rounds.
 
-What is to be delivered is stored before it is sent, and forgotten once it is acknowledged; a look at all of it is
+What is to be delivered is stored before it is sent, and forgotten once it is acknowledged. A look at all of it is
 one transaction at most. The sender is another process: it outlives this one, so that a letter whose
 acknowledgement came while this process was away is not sent again.
 """

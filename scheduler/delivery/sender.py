@@ -1,7 +1,7 @@
 """Sends letters, in a process of its own, so that no round waits for the internet and no letter for a round.
 
-The service that it sends for may die. What is under way goes on then, and how it ended is told to the next one:
-so a letter that was acknowledged meanwhile is not sent again. Nothing is kept on disk.
+The service that it sends for may die. What is under way goes on then, and how it ended is told to the next one.
+So a letter that was acknowledged meanwhile is not sent again. Nothing is kept on disk.
 """
 
 from __future__ import annotations

@@ -174,8 +174,8 @@ class ScalingControl:
     def _overdue(self, state: ScalingState, now: float, told: list[str]) -> ScalingState:
         """Give up requests that were not met in time, and leave their types out for a while.
 
-        Ray's autoscaler does nothing at all of a wish of which it cannot do a part. So where a type of which a
-        node was never there is overdue, it is the one to blame, and the others get as long again.
+        Ray's autoscaler does nothing at all of a wish of which it cannot do a part. So an overdue type of
+        which no node was ever there is the one to blame, and the others get as long again.
         """
         settings = self.settings
         late = [one for one in state.requests if now - one.since_s > settings.request_limit_s]

@@ -1,4 +1,4 @@
-"""What is true of a job in one world: how much it still has to do, and how much faster it is than its model says.
+"""What is true of a job in one world: what it still has to do, and how much faster it is than its model says.
 
 What is known is drawn within its own error. Of a job of which nothing is known, a job of the last weeks tells.
 """

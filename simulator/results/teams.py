@@ -26,7 +26,7 @@ def team_figures(
 ) -> dict[str, dict[str, float]]:
     """Return the figures of each team that has jobs.
 
-    Borrowed are GPU-hours beyond a guarantee. Borrowers take first what no guarantee promises; the rest is lent by
+    Borrowed are GPU-hours beyond a guarantee. Borrowers take first what no guarantee promises. The rest is lent by
     the teams that leave a part of their guarantee idle, in proportion to it.
 
     Args:
