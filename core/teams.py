@@ -152,6 +152,11 @@ def gpus_called(kind: str, pool: str | None) -> str | None:
     return gpu_type if named == (pool or "") else None
 
 
+def kind_of(gpu_type: str, pool: str | None) -> str:
+    """Return how files, prices and use name a GPU type in a pool: `a100@lab`; outside pools: `a100`."""
+    return f"{gpu_type}@{pool}" if pool else gpu_type
+
+
 def in_pool(counts: Mapping[str, int], pool: str | None) -> dict[str, int]:
     """Return what is said of the GPU types of one pool, by GPU type."""
     return {t: n for kind, n in counts.items() if (t := gpus_called(kind, pool)) is not None}
@@ -160,7 +165,7 @@ def in_pool(counts: Mapping[str, int], pool: str | None) -> dict[str, int]:
 def misfits(teams: Teams, cluster: Cluster) -> list[str]:
     """Return what a cluster does not have of what teams are promised, a sentence each, in the file's order."""
     have = {
-        f"{gpu_type}@{pool}" if pool else gpu_type: gpus
+        kind_of(gpu_type, pool): gpus
         for pool, part in cluster.pools.items()
         for gpu_type, gpus in part.capacity().items()
     }

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from ..core.decisions import Decision, Waiting, WaitReason
+from ..core.teams import kind_of
 from .choosing.decided import decisions_of
 from .choosing.lazy import LazyMapping
 from .contract.explanation import Explanation, job_of, plain_explanation
@@ -115,7 +116,7 @@ def together(plans: Mapping[str, Plan], round: Round) -> Plan:
         bound=bound,
         gap=(bound - objective) / abs(objective) if objective else 0.0,
         prices={
-            f"{gpu_type}@{pool}" if pool else gpu_type: price
+            kind_of(gpu_type, pool): price
             for pool, plan in plans.items()
             for gpu_type, price in plan.prices.items()
         },
@@ -138,6 +139,6 @@ def _teams_together(plans: Mapping[str, Plan]) -> dict[str, dict[str, Standing]]
     found: dict[str, dict[str, Standing]] = {}
     for pool, plan in plans.items():
         for team, by_type in plan.teams.items():
-            named = {f"{t}@{pool}" if pool else t: standing for t, standing in by_type.items()}
+            named = {kind_of(t, pool): standing for t, standing in by_type.items()}
             found.setdefault(team, {}).update(named)
     return found

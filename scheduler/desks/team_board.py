@@ -7,6 +7,7 @@ from typing import Any
 
 from ...core.identity import Reader
 from ...core.schemas import TeamNow
+from ...core.teams import kind_of
 from ..changes.status import Status, status_of
 from ..jobs.record import JobRecord
 from ..nodes.node_source import NodeSource
@@ -43,7 +44,7 @@ class TeamBoardDesk:
         gpus: Counter[str] = Counter()
         nodes = self._nodes.snapshot
         for node in (*nodes.cluster.nodes, *(one.node for one in nodes.asleep)):
-            gpus[_kind(node.gpu_type, node.pool)] += node.gpus
+            gpus[kind_of(node.gpu_type, node.pool)] += node.gpus
         return {"teams": found, "gpus": dict(gpus)}
 
 
@@ -55,7 +56,7 @@ def _count(team: TeamNow, job: JobRecord, *, told: bool) -> None:
     """Add what a job has. Caps and guarantees count it where it is placed, as this does."""
     placement = job.placement
     if placement is not None:
-        kind = _kind(placement.gpu_type, job.spec.pool)
+        kind = kind_of(placement.gpu_type, job.spec.pool)
         team["running"] += 1
         team["gpus"][kind] = team["gpus"].get(kind, 0) + placement.gpus
         if told:
@@ -63,7 +64,3 @@ def _count(team: TeamNow, job: JobRecord, *, told: bool) -> None:
             mine[kind] = mine.get(kind, 0) + placement.gpus
     elif told and status_of(job) in WAITS:
         team["waiting"] += 1
-
-
-def _kind(gpu_type: str, pool: str | None) -> str:
-    return f"{gpu_type}@{pool}" if pool else gpu_type

@@ -59,9 +59,9 @@ class TeamShares:
             for job in jobs
         ]
         rates: defaultdict[str, float] = defaultdict(float)
-        for job in of:
+        for job, record in zip(of, jobs, strict=True):
             if job.id in held:
-                rates[job.team] += units_per_hour(held[job.id], teams.prices, duals)
+                rates[job.team] += units_per_hour(held[job.id], record.spec.pool, teams.prices, duals)
         self._rates = dict(rates)
         found = sharing_of(teams, of, self._use.units, self._leases.until_s())
         # A job of no team counts by its priority, too.

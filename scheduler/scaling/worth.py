@@ -9,6 +9,7 @@ from functools import cached_property
 from ...core.cluster import Cluster, Node
 from ...core.placement import Placement
 from ...core.scaling_settings import NodeType
+from ...core.teams import kind_of
 from ...core.wording import n_gpus
 from ...policies.contract.round import JobView, Plan, Round
 from ...policies.placing.demand import Demand
@@ -165,7 +166,7 @@ def by_price(name: str, type: NodeType, keeps: float, prices: Mapping[str, float
 
     A type without a price counts as the cheapest one that has one, as no less is known of it.
     """
-    key = f"{type.gpu_type}@{type.pool}" if type.pool else type.gpu_type
+    key = kind_of(type.gpu_type, type.pool)
     each = prices.get(key, min(prices.values(), default=0.0))
     value = keeps * each * type.gpus
     told = f"a GPU of type {type.gpu_type} was worth {each:.3g} in the last {rounds} rounds"

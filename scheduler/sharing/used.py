@@ -7,12 +7,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ...core.placement import Placement
-from ...core.teams import price_of
+from ...core.teams import kind_of, price_of
 
 
-def units_per_hour(placement: Placement, prices: Mapping[str, float], duals: Mapping[str, float]) -> float:
-    """Return the value units that a placement takes an hour: its GPUs times the price of their type."""
-    return placement.gpus * price_of(prices, duals, placement.gpu_type)
+def units_per_hour(
+    placement: Placement, pool: str | None, prices: Mapping[str, float], duals: Mapping[str, float]
+) -> float:
+    """Return the value units that a placement in a pool takes an hour: its GPUs times the price of their type.
+
+    Args:
+        prices, duals: by GPU type as a100@lab.
+    """
+    return placement.gpus * price_of(prices, duals, kind_of(placement.gpu_type, pool))
 
 
 @dataclass

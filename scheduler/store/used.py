@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, and_, case, func, insert, select, update
 
+from ...core.teams import kind_of
 from .schema import gpu_time, intervals, jobs
 
 
@@ -34,7 +35,7 @@ def read(connection: Connection, since_s: float, now: float) -> Iterator[Used]:
         .order_by(*keys)
     )
     for owner, team, pool, gpu_type, phase, gpu_s in connection.execute(query):
-        yield Used(owner, team, f"{gpu_type}@{pool}" if pool else gpu_type, phase, max(float(gpu_s), 0.0))
+        yield Used(owner, team, kind_of(gpu_type, pool), phase, max(float(gpu_s), 0.0))
 
 
 def add(job_id: str, day: str, rows: Sequence[tuple[str, str, float]]) -> Callable[[Connection], None]:
@@ -62,4 +63,4 @@ def read_kinds(connection: Connection, since_day: str) -> Iterator[Used]:
         .order_by(*keys)
     )
     for owner, team, pool, gpu_type, kind, gpu_s in connection.execute(query):
-        yield Used(owner, team, f"{gpu_type}@{pool}" if pool else gpu_type, kind, float(gpu_s))
+        yield Used(owner, team, kind_of(gpu_type, pool), kind, float(gpu_s))

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from ...core.cluster import Cluster
 from ...core.placement import Placement
-from ...core.teams import Teams, misfits
+from ...core.teams import Teams, kind_of, misfits
 from ...policies.contract.round import Plan
 from ...policies.contract.sharing import Sharing
 from ...scheduler.sharing.leases import JobLeases
@@ -80,10 +80,15 @@ class SimulatedShares:
     @property
     def named_prices(self) -> dict[str, float]:
         """Return `prices` with the pool in each name, as files name GPU types."""
-        return {f"{t}@{self.pool}" if self.pool else t: price for t, price in self.prices.items()}
+        return {kind_of(t, self.pool): price for t, price in self.prices.items()}
+
+    def _pool_of(self, job: str) -> str:
+        return self.pool
 
     def _units_per_hour(self, placements: Mapping[str, Placement]) -> dict[str, float]:
         rates: defaultdict[str, float] = defaultdict(float)
         for job, placement in placements.items():
-            rates[self.team[job]] += units_per_hour(placement, self.teams.prices, self.prices)
+            rates[self.team[job]] += units_per_hour(
+                placement, self._pool_of(job), self.teams.prices, self.named_prices
+            )
         return dict(rates)

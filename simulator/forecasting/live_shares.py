@@ -16,8 +16,12 @@ class LiveShares(SimulatedShares):
 
     def __init__(self, teams: Teams, jobs: Iterable[LiveJob]) -> None:
         known = list(jobs)
+        self._pools = {job.id: job.spec.pool or "" for job in known}
         self._priority = {job.id: job.spec.priority or Priority.NORMAL for job in known}
         super().__init__(teams, {job.id: teams.counted_for(job.spec.team) or "" for job in known})
+
+    def _pool_of(self, job: str) -> str:
+        return self._pools[job]
 
     def sharing(self, ids: Sequence[str], now: float) -> Sharing:
         """Return what a round of these jobs goes by. The policy of each pool picks its own terms."""

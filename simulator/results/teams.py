@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from ...core.teams import Team, Teams, in_pool, price_of
+from ...core.teams import Team, Teams, in_pool, kind_of, price_of
 from ..engine.outcome import Outcome
 from .metrics import intervals
 
@@ -49,7 +49,7 @@ def team_figures(
             used += total
             borrowed += hours @ more
             lent += hours @ (each * np.minimum(from_others, idle.sum(axis=1))[:, None])
-            kind = f"{gpu_type}@{part}" if part else gpu_type
+            kind = kind_of(gpu_type, part)
             units += total * price_of(teams.prices, duals, kind)
     wait_h = np.maximum(outcome.started_s - outcome.workload.submit_s, 0.0) / 3600
     found = {}

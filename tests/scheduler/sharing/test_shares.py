@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from coadapt.core.teams import Priority, Team, Teams
+from coadapt.policies.contract.round import Plan
 from coadapt.scheduler.sharing.leases import JobLeases
 from coadapt.scheduler.sharing.shares import TeamJob, share_factors, sharing_of
 from coadapt.scheduler.sharing.used import DecayedUse, units_per_hour
+from coadapt.simulator.engine.shares import SimulatedShares
+from coadapt.simulator.forecasting.live_shares import LiveShares
 
+from tests.support.live_states import live
 from tests.support.rounds import on
 
 
@@ -40,8 +46,26 @@ def test_use_counts_half_after_a_half_life() -> None:
 
 
 def test_value_units_are_gpu_hours_times_the_price_of_the_type() -> None:
-    assert units_per_hour(on("a100", n0=4), {"a100": 3.0}, {}) == 12.0
-    assert units_per_hour(on("a100", n0=4), {}, {"a100": 0.5}) == 2.0
+    assert units_per_hour(on("a100", n0=4), None, {"a100": 3.0}, {}) == 12.0
+    assert units_per_hour(on("a100", n0=4), None, {}, {"a100": 0.5}) == 2.0
+
+
+def test_value_units_in_a_pool_go_by_the_prices_of_that_pool() -> None:
+    prices = {"a100": 3.0, "a100@lab": 5.0}
+    assert units_per_hour(on("a100", n0=4), "lab", prices, {}) == 20.0
+    assert units_per_hour(on("a100", n0=4), "lab", {"a100": 3.0}, {"a100@lab": 0.5}) == 2.0
+
+
+def test_simulated_use_in_a_pool_goes_by_the_prices_of_that_pool() -> None:
+    teams = Teams(teams={"v": Team()}, prices={"a100": 3.0, "a100@lab": 5.0})
+    of_lab = SimulatedShares(teams, {"x": "v"}, pool="lab")
+    job = live("x")
+    job = replace(job, spec=job.spec.model_copy(update={"pool": "lab", "team": "v"}))
+    for shares in (of_lab, LiveShares(teams, [job])):
+        shares.sharing(["x"], 0.0)
+        shares.decided(Plan({"x": on("a100", n0=4)}), 0.0)
+        shares.sharing(["x"], 36.0)
+        assert shares.used.units["v"] == pytest.approx(0.2, rel=1e-3)
 
 
 def test_a_lease_starts_with_gpus_and_with_more_of_them() -> None:
