@@ -256,7 +256,9 @@ class SchedulingCycle:
         set_aside = [job for job in taking_part if job.id in kept]
         trained, teams = [job for job in jobs if job.phase in TRAINED_IN], self.teams.now
         spent, cluster = self.spending.now(teams), nodes.cluster
-        self._admission = limits = admission(trained, teams, spent, lambda job: allowed_types(job.spec, cluster))
+        self._admission = limits = admission(
+            trained, teams, spent, lambda job: allowed_types(job.spec, cluster), set_aside
+        )
         jobs, trained = ([job for job in some if job.id not in limits.held_out] for some in (jobs, trained))
         models = self._models.models(trained, nodes.cluster.gpu_types, self._guard.quarantine)
         lengths = self.learning.model

@@ -8,11 +8,12 @@ from dataclasses import dataclass, field
 
 from ...core.decisions import WaitReason
 from ...core.placement import Placement
-from ...core.teams import Limits, Priority, Teams, in_pool
+from ...core.teams import Limits, Priority, Teams, in_pool, kind_of
 from .record import JobRecord
 
 WARNED_AT = 0.8  # part of a month's value units that are used
 Group = tuple[str, str]  # "user" or "team", and its name
+_Row = tuple[Group, str]  # whose limit it is, and of which GPU type, as a100@lab
 
 
 @dataclass(frozen=True)
@@ -87,27 +88,31 @@ def admission(
     teams: Teams | None,
     spent: Mapping[Group, float],
     types_of: Callable[[JobRecord], Collection[str]],
+    set_aside: Sequence[JobRecord] = (),
 ) -> Admission:
     """Return what a round may give to the jobs that may be planned in it.
 
-    Jobs that hold GPUs come first, then those that were bumped, then by priority and submission.
+    Jobs that hold GPUs come first, then those that were bumped, then by priority and submission. Those that wait
+    and whose budget is used up come last: they take part where nobody else who does waits for such GPUs.
 
     Args:
         jobs: queued or running, in submission order.
         spent: value units of this month by user and team.
         types_of: returns the GPU types of the nodes that a job may use.
+        set_aside: jobs that keep what they have and are not planned, which count towards limits.
     """
     if teams is None or not limited(teams):
         return EVERYTHING
-    groups = {job.id: groups_of(job.owner, job.spec.team, teams) for job in jobs}
+    groups = {job.id: groups_of(job.owner, job.spec.team, teams) for job in (*jobs, *set_aside)}
     held_out: dict[str, HeldOut] = {}
     least = frozenset(job.id for job in jobs if over_budget(groups[job.id], spent))
     running: Counter[Group] = Counter()
-    taking_part = []
-    wanted = (
-        {t for job in jobs if not job.target and job.id not in least for t in types_of(job)} if least else set()
-    )
-    for job in sorted(jobs, key=order):
+    for job in set_aside:
+        if job.placement is not None:
+            running.update(groups[job.id].keys())
+    taking_part: list[JobRecord] = []
+    wanted: set[str] = set()
+    for job in sorted(jobs, key=lambda job: (job.id in least and not job.target, order(job))):
         mine = groups[job.id]
         if job.id in least and not job.target and wanted & set(types_of(job)):
             group = over_budget(mine, spent)
@@ -122,7 +127,9 @@ def admission(
             continue
         running.update(mine.keys())
         taking_part.append(job)
-    most = _dealt(taking_part, groups, held_out, types_of)
+        if least and not job.target and job.id not in least:
+            wanted |= set(types_of(job))
+    most = _dealt(taking_part, groups, held_out, types_of, set_aside)
     return Admission(held_out, most, least)
 
 
@@ -163,61 +170,72 @@ def _dealt(
     groups: Mapping[str, Mapping[Group, Limits]],
     held_out: dict[str, HeldOut],
     types_of: Callable[[JobRecord], Collection[str]],
+    set_aside: Sequence[JobRecord],
 ) -> dict[str, dict[str, int]]:
     """Return the most GPUs of each type that each job may have, so that no plan can exceed a limit.
 
     What a job holds is kept for it first, and the fewest with which each other one runs. The rest is dealt in
     equal parts.
     """
-    limited_jobs: dict[str, dict[str, list[Group]]] = {}
-    left: dict[tuple[Group, str], int] = {}
+    limited_jobs: dict[str, dict[str, list[_Row]]] = {}
+    left = {
+        (group, kind): gpus
+        for mine in groups.values()
+        for group, limits in mine.items()
+        for kind, gpus in limits.gpus.items()
+    }
+    for job in set_aside:
+        if (has := job.placement) is not None:
+            for row in {(group, kind_of(has.gpu_type, job.spec.pool)) for group in groups[job.id]} & left.keys():
+                left[row] = max(left[row] - has.gpus, 0)
     for job in jobs:
         for group, limits in groups[job.id].items():
-            for gpu_type, gpus in in_pool(limits.gpus, job.spec.pool).items():
-                limited_jobs.setdefault(job.id, {}).setdefault(gpu_type, []).append(group)
-                left.setdefault((group, gpu_type), gpus)
+            for gpu_type in in_pool(limits.gpus, job.spec.pool):
+                limited_jobs.setdefault(job.id, {}).setdefault(gpu_type, []).append(
+                    (group, kind_of(gpu_type, job.spec.pool))
+                )
     most: dict[str, dict[str, int]] = {}
     for job in jobs:
         if job.id not in limited_jobs:
             continue
         most[job.id] = {}
         for gpu_type, mine in limited_jobs[job.id].items():
-            room = min(left[group, gpu_type] for group in mine)
+            room = min(left[row] for row in mine)
             kept = min(_held(job.placement, gpu_type) or _fewest(job, gpu_type), room)
             if kept < _fewest(job, gpu_type):
                 kept = 0
             most[job.id][gpu_type] = kept
-            for group in mine:
-                left[group, gpu_type] -= kept
+            for row in mine:
+                left[row] -= kept
         nothing = [t for t, gpus in most[job.id].items() if not gpus]
         if nothing and not set(types_of(job)) - set(nothing):
-            group = limited_jobs[job.id][nothing[0]][0]
+            group = limited_jobs[job.id][nothing[0]][0][0]
             told = f"{_called(group)} has as many GPUs of {', '.join(nothing)} as its limit allows"
             held_out[job.id] = HeldOut(WaitReason.LIMIT_GPUS, told)
             for gpu_type, kept in most.pop(job.id).items():
-                for one in limited_jobs[job.id][gpu_type]:
-                    left[one, gpu_type] += kept
+                for row in limited_jobs[job.id][gpu_type]:
+                    left[row] += kept
     _deal_rest(jobs, limited_jobs, left, most)
     return most
 
 
 def _deal_rest(
     jobs: Sequence[JobRecord],
-    limited_jobs: Mapping[str, Mapping[str, Sequence[Group]]],
-    left: dict[tuple[Group, str], int],
+    limited_jobs: Mapping[str, Mapping[str, Sequence[_Row]]],
+    left: dict[_Row, int],
     most: dict[str, dict[str, int]],
 ) -> None:
     """Deal what is left of each GPU type in equal parts to those that may have more of it."""
-    takers: Counter[tuple[Group, str]] = Counter()
+    takers: Counter[_Row] = Counter()
     for job_id, kept in most.items():
         for gpu_type, gpus in kept.items():
             if gpus:
-                takers.update((group, gpu_type) for group in limited_jobs[job_id][gpu_type])
+                takers.update(limited_jobs[job_id][gpu_type])
     for job in jobs:
         for gpu_type, gpus in most.get(job.id, {}).items():
             if not gpus:
                 continue
-            mine = [(group, gpu_type) for group in limited_jobs[job.id][gpu_type]]
+            mine = limited_jobs[job.id][gpu_type]
             more = min(-(-left[one] // takers[one]) for one in mine)
             most[job.id][gpu_type] = gpus + max(min(more, job.spec.most_gpus - gpus), 0)
             for one in mine:

@@ -178,3 +178,35 @@ def test_at_80_percent_and_beyond_somebody_is_told(units: float, part: float | N
     notes = budget_notes(teams({"value_units_a_month": 10.0}), {("user", "ada"): units, ("team", "gone"): 99.0})
     told = [(one, text[: len(sentence)]) for one, text in notes.values()]
     assert told == ([] if part is None else [(part, sentence)])
+
+
+def test_jobs_that_are_set_aside_count_towards_limits() -> None:
+    found = teams({"gpus": {"t4": 4}, "running": 2})
+    quarantined = of(1, holds=3)
+    given = admission([of(2), of(3)], found, {}, lambda job: ("t4",), [quarantined])
+    assert set(given.held_out) == {"j-3"}
+    assert given.held_out["j-3"].reason is WaitReason.LIMIT_RUNNING
+    assert given.most["j-2"] == {"t4": 1}
+    full = admission([of(2)], teams({"gpus": {"t4": 3}}), {}, lambda job: ("t4",), [quarantined])
+    assert full.held_out["j-2"].reason is WaitReason.LIMIT_GPUS
+
+
+@pytest.mark.parametrize("first", ["lab", None])
+def test_each_pool_has_its_own_limit(first: str | None) -> None:
+    found = teams({"gpus": {"t4": 4, "t4@lab": 2}})
+    jobs = [of(1, max_gpus=8), of(2, max_gpus=8)]
+    pools = [first, None if first else "lab"]
+    jobs = [
+        replace(one, spec=one.spec.model_copy(update={"pool": pool}))
+        for one, pool in zip(jobs, pools, strict=True)
+    ]
+    given = admission(jobs, found, {}, lambda job: ("t4",))
+    assert {one.spec.pool: given.most[one.id]["t4"] for one in jobs} == {"lab": 2, None: 4}
+
+
+def test_a_job_that_limits_hold_out_keeps_no_gpus_from_one_over_its_budget() -> None:
+    found = teams(vision={"running": 1}, speech={"value_units_a_month": 10})
+    jobs = [of(1, holds=1, team="vision"), of(2, team="vision"), of(3, owner="bob", team="speech")]
+    given = admitted(jobs, found, {("team", "speech"): 10.0})
+    assert set(given.held_out) == {"j-2"}
+    assert given.held_out["j-2"].reason is WaitReason.LIMIT_RUNNING
