@@ -13,11 +13,14 @@ from ...core.job import JobSpec
 from ...core.node_changes import node_changes
 from ...core.schemas import WhatIfView
 from ...core.settings import Settings
+from ...core.team_rules import completed
+from ...core.teams import Teams
 from ...core.wording import in_words
 from ...forecasts.answers import WhatIf
 from ...forecasts.questions import Change
 from ...forecasts.state import LiveJob, LiveState
 from ...policies.catalogue import make_policy
+from ..access.others_jobs import OthersJobs
 from ..changes.submissions import accepted
 from ..cycle import SchedulingCycle
 from ..forecasts.asked_changes import come_and_go, without
@@ -49,6 +52,7 @@ class WhatIfDesk:
     ) -> None:
         self._store, self._cycle, self._nodes, self._settings = store, cycle, nodes, settings
         self._moments, self._forecaster, self._asker = moments, forecaster, asker
+        self._others = OthersJobs(store)
 
     def whatif(self, wanted: Mapping[str, Any], asker: str, reader: Reader | None = None) -> str:
         """Begin to work out an answer, and return the number of the question.
@@ -77,7 +81,8 @@ class WhatIfDesk:
             stretched = self._forecaster.stretched
             told = replace(answer, before=stretched(answer.before), after=stretched(answer.after))
             new = [job.id for job in change.submit]
-            view = whatif_view(told, names, of_whom, new, prices, [*notes, *self._changed_since(state)])
+            since = self._changed_since(state, reader)
+            view = whatif_view(told, names, of_whom, new, prices, [*notes, *since])
             return view if reader is None else told_to(view, reader)
 
         return self._asker.begin(Asked(state, self._forecaster.past(), change), shown)
@@ -102,11 +107,6 @@ class WhatIfDesk:
             raise WhatIfError("whatif: no node would be left")
         notes = self._unmeasured(state, sorted({node.gpu_type for node in come}))
         jobs, names = list[LiveJob](), dict[str, str]()
-        for spec, key in self._specs(wanted):
-            job = self._new(state, spec, key, asker, len(jobs))
-            jobs.append(job)
-            names[job.id] = spec.name
-            notes += _assumed(job, spec.name)
         policy = wanted.get("policy") or None
         options = dict(wanted.get("policy_options") or {})
         if policy is not None:
@@ -120,18 +120,25 @@ class WhatIfDesk:
         teams = of_file(file, nodes) if file is not None else None
         if wanted.get("team"):
             teams = otherwise(self._cycle.teams.now, wanted["team"], nodes)
+        for spec, key in self._specs(wanted, asker, teams or self._cycle.teams.now):
+            job = self._new(state, spec, key, asker, len(jobs))
+            jobs.append(job)
+            names[job.id] = spec.name
+            notes += _assumed(job, spec.name)
         return Change(tuple(jobs), come, go, policy, teams, options), names, notes
 
-    def _specs(self, wanted: Mapping[str, Any]) -> Sequence[tuple[JobSpec, str]]:
-        """Return the specs of jobs that would be submitted, each with its script's key."""
-        found = [
-            (accepted(one["spec"], None), str(one.get("script_key") or "")) for one in wanted.get("submit") or ()
-        ]
+    def _specs(self, wanted: Mapping[str, Any], asker: str, teams: Teams | None) -> Sequence[tuple[JobSpec, str]]:
+        """Return the specs of jobs that would be submitted, each with its script's key; arrays as their jobs."""
+        found = list[tuple[JobSpec, str]]()
+        for one in wanted.get("submit") or ():
+            spec = completed(accepted(one["spec"], None), asker, teams).spec
+            each = [spec] if spec.array is None else [job for _, job in spec.elements()]
+            found += [(job, str(one.get("script_key") or "")) for job in each]
         for job_id in wanted.get("like") or ():
             job = self._store.get(job_id)
             found.append((job.spec, job.script_key))
         if len(found) > MOST_JOBS:
-            raise WhatIfError(f"submit: {len(found)} jobs are more than {MOST_JOBS}")
+            raise WhatIfError(f"submit: {len(found)} jobs are too many; at most {MOST_JOBS} are accepted")
         return found
 
     def _new(self, state: LiveState, spec: JobSpec, key: str, asker: str, number: int) -> LiveJob:
@@ -151,8 +158,12 @@ class WhatIfDesk:
         missing = [t for t in gpu_types if t not in known and t not in {node.gpu_type for node in state.nodes}]
         return [f"no job was measured on {t}, so none uses it here" for t in missing]
 
-    def _changed_since(self, before: LiveState) -> list[str]:
-        """Return sentences on what has changed of the cluster since a state."""
+    def _changed_since(self, before: LiveState, reader: Reader | None) -> list[str]:
+        """Return sentences on what has changed of the cluster since a state.
+
+        Args:
+            reader: without names of jobs that this user may not read.
+        """
         now = self._forecaster.state()
         if now is None:
             return []
@@ -165,7 +176,7 @@ class WhatIfDesk:
         ended = sorted(job.id for job in before.jobs if job.id in gone and "/" not in job.id)
         if ended:
             found.append(f"{', '.join(ended[:5])} {'has' if len(ended) == 1 else 'have'} ended meanwhile")
-        return found
+        return found if reader is None else list(self._others.hidden(found, reader))
 
 
 def _assumed(job: LiveJob, name: str) -> list[str]:

@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from coadapt.core.identity import Reader
+from coadapt.core.teams_file import from_values
 
 from tests.support.api import SPEC, Api
 from tests.support.cycles import nodes_of
@@ -127,7 +129,46 @@ def test_a_state_that_changes_meanwhile_is_told(api: Api) -> None:
     desk = api.service.desks.methods["whatif"].__self__  # type: ignore[attr-defined]
     api.world.play("go")
     planned(api)
-    assert desk._changed_since(state) == ["the cluster's nodes have changed meanwhile; ask again"]
+    assert desk._changed_since(state, None) == ["the cluster's nodes have changed meanwhile; ask again"]
+
+
+def test_what_has_ended_meanwhile_is_not_named_to_others(api: Api) -> None:
+    api.world.play(STORY)
+    planned(api)
+    forecaster = api.service.parts.forecaster
+    state = forecaster.state()
+    assert state is not None
+    api.world.play("cancel b\ngo")
+    planned(api)
+    desk = api.service.desks.methods["whatif"].__self__  # type: ignore[attr-defined]
+    assert desk._changed_since(state, None) == [f"{api.world.ids['b']} has ended meanwhile"]
+    assert desk._changed_since(state, Reader("ann")) == ["a job has ended meanwhile"]
+
+
+def test_a_new_job_counts_for_the_team_of_who_asks(api: Api) -> None:
+    api.world.play(STORY)
+    planned(api)
+    api.service.parts.cycle.teams.now = from_values(
+        {"teams": {"vision": {"users": ["ann"], "priorities": ["low"]}, "rest": {"default": True}}}
+    )
+    view = api.ask("POST", "/v1/whatif", "ann", json={"submit": [{"spec": SPEC}]}).json()
+    (new,) = [row for row in view["jobs"] if row["new"]]
+    assert (new["owner"], new["team"]) == ("ann", "vision")
+    body = {"submit": [{"spec": SPEC | {"team": "rest"}}]}
+    answer = api.ask("POST", "/v1/whatif", "ann", json=body)
+    assert answer.status_code == 422
+    assert answer.json()["detail"] == "team: rest is no team of ann; accepted: vision"
+
+
+def test_an_array_is_asked_for_as_its_jobs(api: Api) -> None:
+    api.world.play(STORY)
+    planned(api)
+    spec = SPEC | {"args": ["--lr={lr}"], "array": {"grid": {"lr": [0.1, 0.2, 0.3]}}}
+    view = api.ask("POST", "/v1/whatif", "ann", json={"submit": [{"spec": spec}]}).json()
+    assert len([row for row in view["jobs"] if row["new"]]) == 3
+    many = SPEC | {"args": ["--lr={lr}"], "array": {"grid": {"lr": list(range(51))}}}
+    answer = api.ask("POST", "/v1/whatif", "ann", json={"submit": [{"spec": many}]})
+    assert answer.json()["detail"] == "submit: 51 jobs are too many; at most 50 are accepted"
 
 
 def test_the_page_asks_with_the_nodes_that_are_here(api: Api) -> None:
