@@ -15,11 +15,13 @@ from ...core.teams import Teams
 from ...estimators.goodput import JobModel
 from ...forecasts.state import LiveJob, LiveState, Part, told_spec
 from ...policies.contract.round import JobView
+from ..changes.awaited import awaited
 from ..jobs.record import JobRecord
 from ..observers.hooks import RoundDone
 
 LEAST_SEEN_S = 5.0  # that reports must span before they tell a pace
 LEAST_LEFT_S = 0.5
+LEAST_MEASURING_S = 5.0
 MEASURED_IN = (Phase.SUBMITTED, Phase.PROFILING)
 
 
@@ -45,7 +47,7 @@ def live_state(
     jobs += [
         _measured_job(job, round.now, measuring_s)
         for job in records.values()
-        if job.phase in MEASURED_IN and job.id not in there and not job.paused
+        if job.phase in MEASURED_IN and job.id not in there and not _held_back(job, records)
     ]
     return LiveState(
         now_s=round.now,
@@ -59,6 +61,12 @@ def live_state(
         restart_cost_s=settings.restart_cost_s,
         teams=teams if done.round.sharing is not None else None,
     )
+
+
+def _held_back(job: JobRecord, records: Mapping[str, JobRecord]) -> bool:
+    """Return whether nobody knows when a job takes part: its user holds it, or it waits for other jobs."""
+    held = job.paused or job.on_hold or job.cancelled_s is not None or bool(job.quarantine)
+    return held or bool(awaited(job, records.get))
 
 
 def _live_job(view: JobView, job: JobRecord | None, done: RoundDone, start_s: float) -> LiveJob:
@@ -111,7 +119,8 @@ def _told(view: JobView, placement: Placement | None, *, as_written: bool) -> Li
 
 def _measured_job(job: JobRecord, now: float, measuring_s: float) -> LiveJob:
     """Return a job that does not take part yet, as it is measured first."""
-    left_s = max(measuring_s - (now - job.state.submitted_s), 5.0)
+    begins_s = job.state.submitted_s if job.not_before_s is None else max(job.not_before_s, job.state.submitted_s)
+    left_s = max(measuring_s + begins_s - now, LEAST_MEASURING_S)
     known: dict[str, Any] = {}
     if job.foretold is not None and (expected := job.foretold.left(0.0)).known:
         known = {

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from coadapt.core.job import JobSpec
+from coadapt.core.job import JobSpec, Phase
+from coadapt.core.job_relations import AfterJobs
 from coadapt.forecasts.answers import Forecast, JobForecast, Span
 from coadapt.forecasts.questions import Question
 from coadapt.forecasts.state import STATE, Part
@@ -69,6 +71,35 @@ def test_jobs_that_are_measured_take_part_later(world: World) -> None:
     measured = parts[world.ids["a"]]
     assert measured.ready_s > found.now_s
     assert any(job.part is Part.PROFILE for job in found.jobs)
+
+
+def test_jobs_that_are_held_or_wait_for_others_are_not_foretold(world: World) -> None:
+    world.play("submit a unprofiled rigid=2\nsubmit b types=t4\nsubmit c types=t4\nwish a t4-000:2\ngo")
+    done = world.cycle.last_round
+    assert done is not None
+    b, c = world.store.get(world.ids["b"]), world.store.get(world.ids["c"])
+    assert b.phase is Phase.PROFILING
+    after = c.spec.model_copy(update={"after": AfterJobs(ok=[world.ids["a"]])})
+    submitted = replace(c.state, phase=Phase.SUBMITTED)
+    records = {job.id: job for job in world.store.unretired.values()} | {
+        b.id: replace(b, on_hold=True),
+        c.id: replace(c, spec=after, state=submitted),
+    }
+    apart = replace(done, round=replace(done.round, jobs=[]))
+    assert [job.id for job in live_state(apart, records, world.settings, 45.0).jobs] == []
+    ended = {name: job for name, job in records.items() if name != world.ids["a"]}
+    assert [job.id for job in live_state(apart, ended, world.settings, 45.0).jobs] == [c.id]
+
+
+def test_a_job_that_waits_for_its_next_try_is_foretold_from_then_on(world: World) -> None:
+    world.play("submit a types=t4\ngo")
+    done = world.cycle.last_round
+    assert done is not None
+    job = world.store.get(world.ids["a"])
+    waits = replace(job, state=replace(job.state, phase=Phase.SUBMITTED), not_before_s=done.round.now + 600.0)
+    apart = replace(done, round=replace(done.round, jobs=[]))
+    (found,) = live_state(apart, {job.id: waits}, world.settings, 45.0).jobs
+    assert found.ready_s == done.round.now + 645.0
 
 
 def test_every_view_of_a_round_goes_over_as_json(world: World) -> None:
