@@ -27,6 +27,9 @@ def differences(before: Teams | None, after: Teams) -> list[str]:
             lines.append(f"team {name} is new: {_summary(team)}")
         else:
             lines += [f"{name}.{line}" for line in _fields(was, team)]
+    stay = [name for name in known.teams if name in after.teams]
+    if stay != [name for name in after.teams if name in known.teams]:  # a user's first team is meant by default
+        lines.append(f"teams: in another order: {', '.join(after.teams)}")
     for field in _OF_ALL:
         lines += _changed(field, getattr(known, field), getattr(after, field))
     return lines

@@ -46,6 +46,12 @@ def test_each_changed_field_is_a_line(fields: dict[str, Any], lines: list[str]) 
     assert told(**fields) == lines
 
 
+def test_the_order_of_teams_counts_as_the_first_one_of_a_user_is_meant() -> None:
+    teams = BEFORE["teams"]
+    turned = {**BEFORE, "teams": {name: teams[name] for name in reversed(teams)}}
+    assert differences(from_values(BEFORE), from_values(turned)) == ["teams: in another order: old, vision"]
+
+
 def test_teams_come_and_go() -> None:
     after = {"teams": {"vision": BEFORE["teams"]["vision"], "new": {"users": ["eve"], "cap": {"t4": 2}}}}
     assert differences(from_values(BEFORE), from_values(after)) == [
