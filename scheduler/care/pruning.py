@@ -75,7 +75,7 @@ class Pruning:
         with self._busy:
             origins = self._origins()
             found = [
-                self._jobs(origins | self._rows.newest(), dry_run),
+                self._jobs(origins | self._awaited() | self._rows.newest(), dry_run),
                 *self._files(origins, dry_run),
                 self._packages(dry_run),
                 self._log(EVENTS, dry_run),
@@ -191,6 +191,11 @@ class Pruning:
     def _origins(self) -> frozenset[str]:
         """Return the jobs from whose checkpoints active ones start."""
         return frozenset(job.origin.job_id for job in self._store.unretired.values() if job.origin is not None)
+
+    def _awaited(self) -> frozenset[str]:
+        """Return the jobs after whose end active ones start: these look at how they ended."""
+        active = [job for job in self._store.unretired.values() if job.active]
+        return frozenset(name for job in active if job.spec.after is not None for name in job.spec.after.all)
 
     def _is_over(self, job_id: str) -> bool:
         job = self._store.find(job_id)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from coadapt.core.events import EventKind
 from coadapt.core.job import JobSpec, Phase
+from coadapt.core.job_relations import AfterJobs
 from coadapt.core.retention_settings import RetentionSettings
 from coadapt.core.settings import Settings
 from coadapt.executor.training.state.checkpoint import CheckpointStore
@@ -90,6 +91,22 @@ def test_nothing_is_taken_from_jobs_that_go_on_or_from_which_others_start(tmp_pa
     house.store.save(over, now=house.clock.steady_s())
     house.pruning.prune()
     assert house.has(source) == (False, False, False)
+
+
+def test_a_job_after_which_others_start_stays_until_they_have(tmp_path: Path) -> None:
+    house = House(tmp_path, ended_job_days=1)
+    first = house.job()
+    waits, _ = house.store.submit(
+        SPEC.model_copy(update={"after": AfterJobs(ok=[first])}), house.clock.steady_s(), idempotency_key="waits"
+    )
+    house.pass_days(100)
+    house.job()
+    house.pruning.prune()
+    assert house.store.find(first) is not None, "without it, the job that waits would be cancelled"
+    over = replace(waits, state=advance(waits.state, Phase.CANCELLED, house.clock.steady_s()), retired=True)
+    house.store.save(over, now=house.clock.steady_s())
+    house.pruning.prune()
+    assert house.store.find(first) is None
 
 
 def test_what_is_told_before_is_what_goes(tmp_path: Path) -> None:
