@@ -10,6 +10,7 @@ from dataclasses import replace
 from ...core.errors import JobStateError
 from ...core.events import EventKind
 from ...core.job import JobSpec
+from ...core.spans import MOST_S
 from ...core.teams import Priority
 from ...core.wording import span
 from ..jobs.record import JobRecord
@@ -61,6 +62,8 @@ def extend(job: JobRecord, now: float, by_s: float) -> Reaction:
     if job.cancelled_s is not None:
         raise JobStateError(f"{job.id} saves and ends already; extend it when it has ended, and resume it")
     wanted = limit + by_s
+    if wanted > MOST_S:
+        raise JobStateError(f"time_limit: {span(wanted)} is too long; at most {span(MOST_S)} are accepted")
     check_limit(job, wanted, now)
     text = f"its time limit is {span(wanted)}, and was {span(limit)}"
     return _told(_with(job, time_limit=wanted), EventKind.TIME_LIMIT, now, text)

@@ -10,6 +10,7 @@ import pytest
 from coadapt.core.decisions import WaitReason
 from coadapt.core.errors import JobStateError
 from coadapt.core.job import JobSpec, Phase
+from coadapt.core.spans import MOST_S
 from coadapt.core.teams import Priority
 from coadapt.policies.catalogue import make_policy
 from coadapt.scheduler.changes.reactions import Reaction
@@ -180,6 +181,13 @@ def test_a_record_keeps_how_it_stands_in_the_store() -> None:
 def test_a_job_that_has_ended_has_no_place_among_others(verb: object) -> None:
     with pytest.raises(JobStateError, match=r"j-1 has ended \(failed\), so "):
         verb(job(Phase.FAILED), 5.0)  # type: ignore[operator]
+
+
+def test_a_time_limit_is_never_longer_than_what_a_job_file_may_say(tmp_path: Path) -> None:
+    one = limited(MOST_S - 3600.0, 0.0)
+    with pytest.raises(JobStateError, match=r"time_limit: 87601 h is too long; at most 87600 h are accepted"):
+        extend(one, 5.0, 7200.0)
+    assert read_back(done(extend(one, 5.0, 3600.0))).spec.time_limit == MOST_S
 
 
 def limited(limit: float, ran: float) -> JobRecord:
