@@ -146,7 +146,7 @@ class WhatIfHold(TypedDict):
 class WhatIfValue(TypedDict):
     """What jobs still take. `units`: their GPU-hours times the prices of the types; None: a type has no price."""
 
-    gpu_hours: dict[str, float]  # by GPU type
+    gpu_hours: dict[str, float]  # by GPU type, with its pool as in a100@lab
     units: _Number | None
 
 
@@ -180,7 +180,7 @@ class WhatIfView(TypedDict):
     jobs: list[WhatIfJob]
     delayed: int  # jobs that end noticeably later, others' jobs too
     sooner: int
-    prices: dict[str, _Number]  # of a GPU-hour by GPU type: the mean dual of the rounds of a day; {}: none
+    prices: dict[str, _Number]  # of a GPU-hour by GPU type as a100@lab, the mean dual of a day; {}: none
     before: WhatIfValue
     after: WhatIfValue
     notes: list[str]

@@ -74,6 +74,7 @@ class WhatIfDesk:
         if change.teams is not None:
             state = replace(state, teams=teams)
         of_whom = {job.id: (job.owner, job.spec.team or "") for job in (*state.jobs, *change.submit)}
+        pools = {job.id: job.spec.pool or "" for job in (*state.jobs, *change.submit)}
         names |= {job.id: job.spec.name for job in state.jobs}
         prices = dict(self._cycle.mean_prices.now) | ({} if teams is None else dict(teams.prices))
 
@@ -82,7 +83,7 @@ class WhatIfDesk:
             told = replace(answer, before=stretched(answer.before), after=stretched(answer.after))
             new = [job.id for job in change.submit]
             since = self._changed_since(state, reader)
-            view = whatif_view(told, names, of_whom, new, prices, [*notes, *since])
+            view = whatif_view(told, names, of_whom, pools, new, prices, [*notes, *since])
             return view if reader is None else told_to(view, reader)
 
         return self._asker.begin(Asked(state, self._forecaster.past(), change), shown)

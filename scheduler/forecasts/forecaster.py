@@ -23,7 +23,7 @@ from ..store.failures import StoreFailure
 from ..store.store import Store
 from .calibration import Calibration
 from .live_state import live_state, measuring_s
-from .past_jobs import PastJobs
+from .past_jobs import PastJobs, newest
 from .process import ForecastProcess, ProcessLost
 from .shown import prediction, settled
 
@@ -163,6 +163,12 @@ class Forecaster(CycleHook):
     # --- the thread -----------------------------------------------------------------------------------------
 
     def _run(self) -> None:
+        try:
+            self._foretell_rounds()
+        finally:
+            self._process.stop()  # `stop` may have come just before it began
+
+    def _foretell_rounds(self) -> None:
         while (done := self._next()) is not None:
             try:
                 self._foretell(done)
@@ -197,7 +203,7 @@ class Forecaster(CycleHook):
         if not self._process.runs:
             self._past.begin_again()
         news = self._past.news(done.round.cluster, done.round.now)
-        self._known |= {one.id: one for one in news}
+        self._known = newest(self._known | {one.id: one for one in news}) if news else self._known
         self._budget.per_minute_s = max(self._settings.forecast_cpu_s, 0.1)
         state, began_s = self._state(done), self._clock.monotonic_s()
         # A first look ahead may take twice as long.

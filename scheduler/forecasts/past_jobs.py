@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Mapping, Sequence
 
 from ...core.cluster import Cluster
 from ...core.doors import Door
@@ -24,7 +25,7 @@ class PastJobs:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._lock = threading.Lock()
-        self._ended: list[str] = []
+        self._ended: deque[str] = deque(maxlen=MOST)  # nobody may ask for news
         self._read = False
 
     def ended(self, job_id: str) -> None:
@@ -35,7 +36,8 @@ class PastJobs:
     def news(self, cluster: Cluster, now: float) -> list[PastJob]:
         """Return the jobs that have ended since the last call, at first all of the last weeks."""
         with self._lock:
-            ids, self._ended = self._ended, []
+            ids = list(self._ended)
+            self._ended.clear()
         if not self._read:
             self._read = True
             ids = list(dict.fromkeys([*(job.id for job in self._store.ended_jobs(MOST)), *ids]))
@@ -49,6 +51,12 @@ class PastJobs:
     def begin_again(self) -> None:
         """Return all at the next call of `news`, as whoever had them is gone."""
         self._read = False
+
+
+def newest(known: Mapping[str, PastJob]) -> dict[str, PastJob]:
+    """Return the newest of some jobs by id, as many as are kept; a service that runs for months has seen more."""
+    kept = sorted(known.values(), key=lambda one: one.submitted_s)[-MOST:]
+    return {one.id: one for one in kept}
 
 
 def past_job(job: JobRecord, store: Store, gpu_types: Sequence[str]) -> PastJob:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from ...core.identity import Reader
 from ...core.schemas import Prediction, WhatIfHold, WhatIfJob, WhatIfValue, WhatIfView
+from ...core.teams import kind_of
 from ...core.wording import span
 from ...forecasts.answers import Forecast, Hold, JobForecast, Span, WhatIf
 from .shown import prediction
@@ -17,6 +18,7 @@ def whatif_view(
     told: WhatIf,
     names: Mapping[str, str],
     of_whom: Mapping[str, tuple[str, str]],
+    pools: Mapping[str, str],
     new: Sequence[str],
     prices: Mapping[str, float],
     notes: Sequence[str],
@@ -25,13 +27,25 @@ def whatif_view(
 
     Args:
         names: of jobs by id. of_whom: their owners and teams.
+        pools: of jobs by id; those outside pools may be absent.
         new: ids of jobs that would be submitted.
-        prices: of a GPU-hour by GPU type; empty: there are none.
+        prices: of a GPU-hour by GPU type as a100@lab; empty: there are none.
     """
     ids = list(dict.fromkeys([*new, *told.before.jobs, *told.after.jobs]))
-    rows = [_row(job, told, names.get(job, job), of_whom.get(job, ("", "")), job in new, prices) for job in ids]
+    parts = [_hours(told.before, pools), _hours(told.after, pools)]
+    rows = [
+        _row(
+            job,
+            told,
+            names.get(job, job),
+            of_whom.get(job, ("", "")),
+            job in new,
+            [_value([part.get(job, {})], prices) for part in parts],
+        )
+        for job in ids
+    ]
     rows.sort(key=lambda row: (not row["new"], -abs(row["later_s"] or 0.0), row["id"]))
-    before, after = (_value([one.jobs[id] for id in one.jobs], prices) for one in (told.before, told.after))
+    before, after = (_value(part.values(), prices) for part in parts)
     return WhatIfView(
         text=_sentence(rows, told.after.made_s),
         asked_s=told.after.made_s,
@@ -59,7 +73,7 @@ def told_to(view: WhatIfView, reader: Reader) -> WhatIfView:
 
 
 def _row(
-    job: str, told: WhatIf, name: str, of_whom: tuple[str, str], is_new: bool, prices: Mapping[str, float]
+    job: str, told: WhatIf, name: str, of_whom: tuple[str, str], is_new: bool, values: Sequence[WhatIfValue]
 ) -> WhatIfJob:
     before, after = told.before.jobs.get(job), told.after.jobs.get(job)
     later: Span | None = told.later.get(job)
@@ -74,8 +88,8 @@ def _row(
         later_s=None if later is None else later.at_s,
         later_low_s=None if later is None else later.low_s,
         later_high_s=None if later is None else later.high_s,
-        value_before=_value([] if before is None else [before], prices),
-        value_after=_value([] if after is None else [after], prices),
+        value_before=values[0],
+        value_after=values[1],
         holds_before=_holds(before),
         holds_after=_holds(after),
     )
@@ -90,11 +104,19 @@ def _holds(told: JobForecast | None) -> list[WhatIfHold]:
     return [WhatIfHold(start_s=hold.from_s, gpu_type=hold.gpu_type, gpus=hold.gpus) for hold in holds]
 
 
-def _value(jobs: Sequence[JobForecast], prices: Mapping[str, float]) -> WhatIfValue:
+def _hours(told: Forecast, pools: Mapping[str, str]) -> dict[str, dict[str, float]]:
+    """Return the GPU-hours that each job still takes, by GPU type as a100@lab."""
+    return {
+        id: {kind_of(gpu_type, pools.get(id)): hours for gpu_type, hours in job.gpu_hours.items()}
+        for id, job in told.jobs.items()
+    }
+
+
+def _value(jobs: Iterable[Mapping[str, float]], prices: Mapping[str, float]) -> WhatIfValue:
     """Return what jobs still take: GPU-hours by type, and value units where all of these types have a price."""
     hours: dict[str, float] = {}
     for job in jobs:
-        for gpu_type, more in job.gpu_hours.items():
+        for gpu_type, more in job.items():
             hours[gpu_type] = hours.get(gpu_type, 0.0) + more
     priced = bool(prices) and all(gpu_type in prices for gpu_type in hours)
     units = sum(prices[gpu_type] * more for gpu_type, more in hours.items()) if priced else None

@@ -14,12 +14,12 @@ from coadapt.forecasts.questions import Question
 from coadapt.forecasts.state import STATE, Part
 from coadapt.scheduler.forecasts.forecaster import Budget, Forecaster
 from coadapt.scheduler.forecasts.live_state import live_state, measuring_s
-from coadapt.scheduler.forecasts.past_jobs import PastJobs
+from coadapt.scheduler.forecasts.past_jobs import MOST, PastJobs, newest
 from coadapt.scheduler.forecasts.process import ForecastProcess, ProcessLost
 from coadapt.scheduler.forecasts.shown import settled
 
 from tests.support.cycles import World
-from tests.support.live_states import live, state
+from tests.support.live_states import live, past, state
 
 RUNS = """
 submit a unprofiled rigid=2
@@ -100,6 +100,12 @@ def test_a_job_that_waits_for_its_next_try_is_foretold_from_then_on(world: World
     apart = replace(done, round=replace(done.round, jobs=[]))
     (found,) = live_state(apart, {job.id: waits}, world.settings, 45.0).jobs
     assert found.ready_s == done.round.now + 645.0
+
+
+def test_only_the_newest_jobs_of_the_past_are_kept() -> None:
+    jobs = past(MOST + 50)
+    kept = newest({one.id: one for one in reversed(jobs)})
+    assert list(kept.values()) == sorted(jobs, key=lambda one: one.submitted_s)[50:]
 
 
 def test_every_view_of_a_round_goes_over_as_json(world: World) -> None:
