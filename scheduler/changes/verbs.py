@@ -148,6 +148,7 @@ def leave_and_end(job: JobRecord, kind: EventKind, why: str, now: float) -> Reac
 
 
 VERBS: dict[str, Verb] = {verb.__name__: verb for verb in (pause, resume, requeue)}
+BEGIN_AGAIN: tuple[Verb, ...] = (resume, requeue)  # also jobs that have ended
 
 
 def _check_takes_part(job: JobRecord, done: str) -> None:

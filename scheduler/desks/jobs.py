@@ -18,7 +18,7 @@ from ..access.secrets import Secrets
 from ..changes.awaited import check_circle, resolved
 from ..changes.forks import Forks, check_resumed, origin_of, waits_for_copy, would_fork
 from ..changes.submissions import accepted
-from ..changes.verbs import VERBS, resume_changed
+from ..changes.verbs import BEGIN_AGAIN, VERBS, resume_changed
 from ..cycle import SchedulingCycle
 from ..delivery.webhooks import Webhooks
 from ..files.packages import PackageStore
@@ -147,6 +147,8 @@ class JobsDesk:
         spec = self._related(self._of_same_team(spec, job), job.owner)
         check_circle(job_id, spec.after, self._store.find)
         self._check(spec, job.owner)
+        if job.asked != key:
+            self._check_queue(job)
         if job.asked != key and spec.door is job.spec.door:
             known = self._store.recall(script_key, job.owner) if script_key else None
             check_resumed(job, spec, self._settings, known)
@@ -167,10 +169,10 @@ class JobsDesk:
     def change(self, job_id: str, verb: str, key: str) -> bool:
         """Do one of `verbs.VERBS`, once for the same key. Return False if there is nothing to do.
 
-        Raises: KeyError, JobStateError.
+        Raises: KeyError, JobStateError; JobLimitError where the user's queue is full.
         """
-        if (teams := self._teams.now) is not None and not (job := self._store.get(job_id)).active:
-            check_queue(job.owner, job.spec.team, self._store.unretired.values(), teams)
+        if VERBS[verb] in BEGIN_AGAIN and (job := self._store.get(job_id)).asked != key:
+            self._check_queue(job)
         return self._cycle.orders.do(job_id, VERBS[verb], key)
 
     def has_package(self, name: str) -> bool:
@@ -214,6 +216,11 @@ class JobsDesk:
             check_priority(spec.priority, job.spec.team, self._teams.now)
         priority = spec.priority or job.spec.priority
         return spec.model_copy(update={"team": job.spec.team, "priority": priority})
+
+    def _check_queue(self, job: JobRecord) -> None:
+        """Refuse to let a job that has ended be queued again beyond limits. Raises: JobLimitError."""
+        if not job.active:
+            check_queue(job.owner, job.spec.team, self._store.unretired.values(), self._teams.now)
 
     def _check(self, spec: JobSpec, owner: str) -> None:
         """Refuse a job that names what its user does not have. Raises: SecretError, WebhookError."""

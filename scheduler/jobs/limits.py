@@ -77,7 +77,7 @@ def queue_refusal(
         if limits.queued is not None and queued[group] + more > limits.queued:
             what = "it" if more == 1 else f"these {more} jobs"
             return (
-                f"limits.queued: {_called(group)} has {queued[group]} queued jobs, and {what} would exceed its "
+                f"limits.queued: {_called(group)} has {_jobs(queued[group], 'queued')}, and {what} would exceed its "
                 f"{limits.queued}; one that starts or ends makes room"
             )
     return ""
@@ -122,7 +122,7 @@ def admission(
             continue
         full = [g for g, limits in mine.items() if limits.running is not None and running[g] >= limits.running]
         if full:
-            told = f"{_called(full[0])} has {running[full[0]]} running jobs, which is its limit"
+            told = f"{_called(full[0])} has {_jobs(running[full[0]], 'running')}, which is its limit"
             held_out[job.id] = HeldOut(WaitReason.LIMIT_RUNNING, told)
             continue
         running.update(mine.keys())
@@ -253,6 +253,10 @@ def _fewest(job: JobRecord, gpu_type: str) -> int:
     sizes = job.spec.sizes_on(gpu_type)
     least = resources.gpus or (min(sizes) if sizes else resources.min_gpus)
     return -(-least // each) * each
+
+
+def _jobs(count: int, state: str) -> str:
+    return f"{count} {state} job{'s' * (count != 1)}"
 
 
 def _called(group: Group) -> str:

@@ -38,7 +38,7 @@ def test_a_job_beyond_the_running_ones_waits_and_is_told_why(world: World) -> No
     assert wait_reason(job, last, world.all) is WaitReason.LIMIT_RUNNING
     found = explain(job, last, world.planner, world.all)
     assert found["reason"] == "limit_running"
-    assert found["lines"] == ["b-2 waits: user nobody has 1 running jobs, which is its limit"]
+    assert found["lines"] == ["b-2 waits: user nobody has 1 running job, which is its limit"]
     world.play("finish a\nleft a\nafter 70\ngo\n? sent retire a | assign b 1xt4")
 
 

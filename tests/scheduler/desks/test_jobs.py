@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 from coadapt.core.errors import JobStateError, KeyReusedError
+from coadapt.core.job_limits import JobLimitError
 from coadapt.core.reports import JobInfo
+from coadapt.core.teams_file import from_values
 from coadapt.estimators.measurements import Measurements
 from coadapt.executor.training.state.checkpoint import CheckpointStore
 from pydantic import ValidationError
@@ -132,3 +134,21 @@ def test_a_file_of_another_model_is_refused_before_anything_is_stored(tmp_path: 
     with pytest.raises(JobStateError, match=sentence):
         service.resume_changed("a-1", told["spec"], "p2", "s2", "2")
     assert [job.id for job in world.store.every()] == ["a-1"]
+
+
+def test_a_job_that_has_ended_comes_back_only_where_the_queue_has_room(tmp_path: Path) -> None:
+    world = World(tmp_path, "1x t4:4")
+    world.play("submit a unprofiled rigid=2\ncancel a\nsubmit b unprofiled rigid=2")
+    service = serving(world)
+    service.parts.cycle.teams.now = from_values({"user_limits": {"queued": 1}})
+    spec = world.job("a").spec.model_dump_json(exclude_unset=True)
+    full = r"^limits.queued: user nobody has 1 queued job, and it would exceed its 1; "
+    for again in (
+        lambda: service.change("a-1", "resume", "1"),
+        lambda: service.change("a-1", "requeue", "2"),
+        lambda: service.resume_changed("a-1", spec, "p2", "s2", "3"),
+    ):
+        with pytest.raises(JobLimitError, match=full):
+            again()
+    with pytest.raises(JobStateError, match=r"^a-1 has been cancelled, so there is nothing to pause"):
+        service.change("a-1", "pause", "4")

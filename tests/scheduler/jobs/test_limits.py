@@ -85,7 +85,7 @@ def test_running_jobs_stay_and_others_come_by_priority_as_there_is_room() -> Non
         assert set(found.held_out) == out
         assert {one.reason for one in found.held_out.values()} <= {WaitReason.LIMIT_RUNNING}
     assert admitted(jobs, teams({"running": 1})).held_out["j-1"].told == (
-        "user ada has 1 running jobs, which is its limit"
+        "user ada has 1 running job, which is its limit"
     )
 
 
