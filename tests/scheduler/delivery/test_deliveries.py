@@ -17,7 +17,7 @@ from coadapt.core.phase import Phase
 from coadapt.core.settings import Settings
 from coadapt.core.topics import Topic
 from coadapt.core.webhook_settings import WebhookSettings
-from coadapt.scheduler.access.secret_keys import SecretKeys
+from coadapt.scheduler.access.secret_keys import Key, SecretKeys
 from coadapt.scheduler.access.secrets import Secrets
 from coadapt.scheduler.delivery.deliveries import Deliveries, SenderAway
 from coadapt.scheduler.delivery.letters import Letter
@@ -365,6 +365,25 @@ def test_urls_and_secrets_lie_nowhere_in_the_clear_and_outlive_new_keys(house: H
         assert b"token-of-ann" not in file.read_bytes()
         assert secret.encode() not in file.read_bytes()
     assert house.secrets.rows("ann") == []
+
+
+def test_nobody_waits_for_the_store_while_a_url_is_sealed(house: House) -> None:
+    """A secret of a user is sealed first and then stored, too. Otherwise each of two threads waits for the other."""
+
+    class Keys(SecretKeys):
+        def sealing(self) -> Key:
+            other = threading.Thread(target=house.store.log, args=(Event(EventKind.NODE, 1.0),), daemon=True)
+            other.start()
+            other.join(5.0)
+            waited.append(other.is_alive())
+            return super().sealing()
+
+    waited = list[bool]()
+    secrets = Secrets(house.store, Keys(house.settings.secret_keys), house.clock)
+    webhooks = Webhooks(house.store, secrets, house.settings, house.clock)
+    webhooks.add("ann", "mine", "https://example.com/hook", OF_JOBS)
+    assert waited and not any(waited)
+    assert webhooks.where(webhooks.find("ann", "mine"))[0] == "https://example.com/hook"
 
 
 def test_a_webhook_without_its_key_is_told_and_goes_on_once_the_key_is_back(house: House) -> None:
