@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from ..estimators.interpretable.additive import AdditiveModel, Sum, Term
@@ -9,6 +11,9 @@ from ..estimators.interpretable.corrections import Model
 from ..estimators.interpretable.table import Feature, Floats
 from ..estimators.interpretable.tree import KNOWN, TreeModel
 from ..simulator.results import drawing
+
+if TYPE_CHECKING:
+    from matplotlib.axis import Axis
 
 _MOST_BARS, _MOST_LEAVES = 20, 64
 _WIDE = 30.0  # last edge over the first, from which on an axis is logarithmic
@@ -96,14 +101,14 @@ def _heat_map(model: AdditiveModel, one: Term) -> bytes:
     return drawing.png(figure)
 
 
-def _marks(axis: object, feature: Feature, edges: Floats) -> None:
+def _marks(axis: Axis, feature: Feature, edges: Floats) -> None:
     places = np.arange(len(edges) + 1)
     names = list(feature.categories) or [f"< {edge:.4g}" for edge in edges] + (
         [f">= {edges[-1]:.4g}"] if len(edges) else ["any"]
     )
     some = np.unique(np.linspace(0, len(places) - 1, min(len(places), 10)).astype(int))
-    axis.set_ticks(places[some], [names[i] for i in some])  # type: ignore[attr-defined]
-    for label in axis.get_ticklabels():  # type: ignore[attr-defined]
+    axis.set_ticks(places[some], [names[i] for i in some])
+    for label in axis.get_ticklabels():
         label.set(fontsize=7, rotation=45, ha="right")
 
 

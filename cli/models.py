@@ -111,10 +111,10 @@ def show(
             from ..estimators.interpretable.tree import TreeModel
             from . import model_pictures
 
-            if chosen is not None:
-                _write(out, model_pictures.term(model, chosen, before))  # type: ignore[arg-type]
-            elif isinstance(model, TreeModel):
+            if isinstance(model, TreeModel):  # it has no terms
                 _write(out, model_pictures.tree(model))
+            elif chosen is not None:
+                _write(out, model_pictures.term(model, chosen, before))
             else:
                 _write(out, model_pictures.importances(model))
 

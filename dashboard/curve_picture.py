@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from ..core.wording import span
 from .words import short
+
+if TYPE_CHECKING:
+    from PIL.ImageFont import FreeTypeFont
+    from PIL.ImageFont import ImageFont as PixelFont
 
 WIDTH, HEIGHT, FINER = 640, 320, 2  # pixels; drawn so many times as fine, so that lines are smooth
 LEFT, RIGHT, TOP, BOTTOM = 70, 20, 50, 40
@@ -27,8 +32,8 @@ def picture(job_id: str, metric: str, points: Sequence[tuple[float, float]]) -> 
     draw = ImageDraw.Draw(image)
     title, text = ImageFont.load_default(18 * FINER), ImageFont.load_default(13 * FINER)
 
-    def write(x: float, y: float, said: str, anchor: str, font: object = text) -> None:
-        draw.text((x * FINER, y * FINER), said, INK, font, anchor)  # type: ignore[arg-type]
+    def write(x: float, y: float, said: str, anchor: str, font: FreeTypeFont | PixelFont = text) -> None:
+        draw.text((x * FINER, y * FINER), said, INK, font, anchor)
 
     write(LEFT, 24, job_id[:MOST_TITLE], "lm", title)
     if not points:
