@@ -48,7 +48,7 @@ class Context:
     async def identify(self, request: Request) -> Identity:
         """Return who asks: by a token, or by the word of a proxy that is trusted. Raises: Problem."""
         if (named := self._named_by_proxy(request)) is not None:
-            check_sender(request)
+            check_sender(request, self._settings.public_url)
             found = await self.scheduler.call("known_user", named)
             if isinstance(found, str):
                 raise Problem(401, found)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+from urllib.parse import urlsplit
 
 from fastapi import Request
 from fastapi.responses import Response
@@ -39,15 +40,37 @@ def page_word(token: str) -> str:
 
 def check_same_site(request: Request) -> None:
     """Refuse a form that another site has sent. Raises: Problem."""
-    check_sender(request)
+    _check_fetch(request)
     origin = request.headers.get("origin")
     here = f"{request.url.scheme}://{request.headers.get('host', '')}"
     if origin not in (None, "null", here):
         raise Problem(403, "this form was sent by another site; open the page of this cluster and sign in there")
 
 
-def check_sender(request: Request) -> None:
-    """Refuse a change that a browser sends for another site, whoever vouches for its user. Raises: Problem."""
+def check_sender(request: Request, public_url: str) -> None:
+    """Refuse a change that a browser sends for another site, whoever vouches for its user.
+
+    Where a page is not encrypted, browsers say only its origin. A proxy may end encryption, so only hosts count.
+
+    Args:
+        public_url: by which people reach this, whatever host a proxy names; "": by the host that it names.
+
+    Raises: Problem.
+    """
+    _check_fetch(request)
+    origin = request.headers.get("origin")
+    if request.method in SAFE or "sec-fetch-site" in request.headers or origin is None:
+        return
+    hosts = {request.headers.get("host", ""), urlsplit(public_url).netloc} - {""}
+    if urlsplit(origin).netloc not in hosts:
+        raise Problem(
+            403,
+            f"this was sent by {origin[:100]}, and only {' and '.join(sorted(hosts))} may; open the page of this "
+            "cluster and do it there, or let `api.public_url` name its host",
+        )
+
+
+def _check_fetch(request: Request) -> None:
     site = request.headers.get("sec-fetch-site", "none")
     if request.method not in SAFE and site not in ("same-origin", "none"):
         raise Problem(403, "this was sent by another site; open the page of this cluster and do it there")

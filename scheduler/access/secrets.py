@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hmac
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from ...core.errors import SecretError
@@ -93,12 +94,24 @@ class Secrets:
             values[row["name"]] = value
         return values
 
-    def keep(self, user: str, name: str, value: str) -> None:
-        """Keep a secret of a part of the service, in the transaction under way. Raises: SecretError."""
+    @contextmanager
+    def keeping(self, user: str, values: Mapping[str, str]) -> Iterator[None]:
+        """Keep secrets of a part of the service, in one transaction with what is written within.
+
+        They are sealed before it begins, as in `put`: who waits for the other lock here holds none.
+
+        Raises: SecretError.
+        """
         with self._sealing:
             now, key = self._clock.wall_s(), self._keys.sealing()
-            row = {"user": user, "name": name, "key": key.id, "sealed": key.seal(value, _bound(user, name))}
-            self._store.write(table.put({**row, "created_s": now, "changed_s": now}))
+            rows = [
+                {"user": user, "name": name, "key": key.id, "sealed": key.seal(value, _bound(user, name))}
+                for name, value in values.items()
+            ]
+            with self._store.together():
+                for row in rows:
+                    self._store.write(table.put({**row, "created_s": now, "changed_s": now}))
+                yield
 
     def forget(self, user: str) -> None:
         """Forget all secrets of a part of the service, in the transaction under way."""

@@ -1,11 +1,14 @@
 """Chat and mail: one URL for each service, by the library `apprise` (`pip install coadapt[notify]`).
 
-The library asks servers by itself. A thread that uses it connects to allowed addresses only. Python tells of every
-connection before it is made, and one that is not allowed is never made.
+The library asks servers by itself, and some of its services read files that a URL names. A thread that uses it
+connects to allowed addresses only, and opens no files but those of libraries. Python tells of each beforehand, and
+what is not allowed is never done.
 """
 
 from __future__ import annotations
 
+import mimetypes
+import os
 import sys
 import threading
 from collections.abc import Iterator, Sequence
@@ -20,8 +23,13 @@ MISSING = "needs the package apprise on the scheduler's machine: pip install coa
 LOCAL = ("dbus", "qt", "kde", "glib", "gnome", "macosx", "windows", "syslog", "growl")  # that tell this machine
 
 
+LIBRARIES = tuple(f"{os.path.realpath(path)}{os.sep}" for path in (sys.prefix, sys.base_prefix))
+MODULES = (".py", ".pyc", ".so")
+NO_FILE = "its URL names a file; a URL of chat or mail that reads no file of the scheduler's machine is accepted"
+
+
 class NotAllowed(ConnectionError):
-    """An address that nothing may be sent to."""
+    """An address that nothing may be sent to, or a file that nobody may have read."""
 
 
 def chat_problem(url: str) -> str:
@@ -55,7 +63,8 @@ def send_chat(url: str, title: str, text: str, bad: bool, allowed: Sequence[str]
 def _service(url: str) -> Any:
     import apprise
 
-    return apprise.Apprise.instantiate(url, suppress_exceptions=True)
+    with only_to(()):  # it only looks at the URL
+        return apprise.Apprise.instantiate(url, suppress_exceptions=True)
 
 
 _local = threading.local()
@@ -65,7 +74,7 @@ _watched = False
 
 @contextmanager
 def only_to(allowed: Sequence[str]) -> Iterator[list[str]]:
-    """Let this thread connect to allowed addresses only; yield why others were not."""
+    """Let this thread connect to allowed addresses only, and open no files; yield why others were not."""
     global _watched
     with _watching:
         if not _watched:
@@ -80,10 +89,21 @@ def only_to(allowed: Sequence[str]) -> Iterator[list[str]]:
 
 
 def _look(event: str, args: tuple[Any, ...]) -> None:
-    if event not in ("socket.connect", "socket.sendto") or getattr(_local, "allowed", None) is None:
+    if event not in ("socket.connect", "socket.sendto", "open") or getattr(_local, "allowed", None) is None:
         return
-    address = args[1]
-    host = str(address[0]) if isinstance(address, tuple) else str(address)
-    if why := address_problem(host, host, _local.allowed):
+    if event == "open":
+        why = "" if _is_of_library(args[0]) else NO_FILE
+    else:
+        address = args[1]
+        host = str(address[0]) if isinstance(address, tuple) else str(address)
+        why = address_problem(host, host, _local.allowed)
+    if why:
         _local.refused.append(why)
         raise NotAllowed(why)
+
+
+def _is_of_library(path: object) -> bool:
+    if not isinstance(path, str | bytes | os.PathLike):  # it is open already
+        return True
+    told = os.path.realpath(os.fsdecode(path))
+    return told.endswith(MODULES) or told.startswith(LIBRARIES) or os.fsdecode(path) in mimetypes.knownfiles

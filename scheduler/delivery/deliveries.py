@@ -1,8 +1,9 @@
 """Delivers events to webhooks, in a thread of its own beside rounds.
 
 What is to be delivered is stored before it is sent, and forgotten once it is acknowledged. A look at all of it is
-one transaction at most. The sender is another process: it outlives this one, so that a letter whose
-acknowledgement came while this process was away is not sent again.
+one transaction at most, for which rounds do not wait, and one more where something was given up. The sender is
+another process: it outlives this one, so that a letter whose acknowledgement came while this process was away is
+not sent again.
 """
 
 from __future__ import annotations
@@ -284,22 +285,24 @@ class Deliveries:
     def _letters(self, due: Sequence[Delivery], step: _Step) -> list[Letter]:
         bodies = table.bodies(self._store.database, [(one.webhook, one.event) for one in due]) if due else {}
         webhooks, limits, found = {one.number: one for one in self._webhooks.all}, self._settings.webhooks, []
+        places = dict[int, tuple[str, str]]()  # each is opened once in a look
         for one in due:
             webhook, body = webhooks.get(one.webhook), bodies.get((one.webhook, one.event))
             if webhook is None or body is None:  # it was removed meanwhile
                 step.outcomes.append(Outcome(one.id))
                 continue
             try:
-                url, secret = self._webhooks.where(webhook)
+                if one.webhook not in places:
+                    places[one.webhook] = self._webhooks.where(webhook)
             except SecretError as error:
                 step.outcomes.append(Outcome(one.id, str(error)))
                 continue
-            answer_s, allowed = limits.answer_s, limits.allowed
+            (url, secret), answer_s, allowed = places[one.webhook], limits.answer_s, limits.allowed
             found.append(Letter(one.id, one.webhook, kind_of(url), url, secret, body, answer_s, allowed))
         return found
 
     def _save(self, step: _Step) -> None:
-        """Store what one look has changed, in one transaction, if there is anything. Raises: StoreFailure."""
+        """Store what one look has changed, if there is anything. Raises: StoreFailure."""
         with self._lock:
             gone = [(one.webhook, one.event) for one in self._gone]
             flying = (self._waiting.flying(one.id) for one in step.outcomes if not one.problem)
@@ -307,14 +310,11 @@ class Deliveries:
         if not (step.rows or gone or self._events or step.cursor - self._saved > MOST_UNSAVED):
             self._cursor = step.cursor
             return
-        with self._store.together():
-            self._store.write(table.put(step.rows))
-            self._store.write(table.done(gone))
-            if step.cursor != self._saved:
-                self._store.write_fact(table.FACT, str(step.cursor))
-            if self._events:
-                self._store.log(*self._events)
-        self._gone, self._events = [], []
+        if self._events:  # first, so that what is given up is told, whatever happens next
+            self._store.log(*self._events)
+            self._events = []
+        self._store.write_beside(table.looked(step.rows, gone, step.cursor))  # rounds do not wait for it
+        self._gone = []
         self._cursor = self._saved = step.cursor
 
     def _ended(self, step: _Step, now: float) -> None:

@@ -166,11 +166,7 @@ class Webhooks:
             "after": 0 if by_job else self._store.last_event,
             "created_s": self._clock.wall_s(),
         }
-        with self._store.together():
-            sealed = _sealed(owner, name)
-            self._secrets.keep(sealed, URL, url)
-            if secret:
-                self._secrets.keep(sealed, SECRET, secret)
+        with self._secrets.keeping(_sealed(owner, name), {URL: url} | ({SECRET: secret} if secret else {})):
             self._store.write(table.add(row))
         self._read()
         return secret

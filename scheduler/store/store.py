@@ -479,7 +479,7 @@ class Store:
 
     def write_fact(self, key: str, value: str) -> None:
         """Keep a fact of the whole store."""
-        self.write(lambda connection: tables.upsert(connection, meta, ("key",), [{"key": key, "value": value}]))
+        self.write(tables.fact(key, value))
 
     def note(self, entry: audit.Entry) -> None:
         """Write a row of the audit log."""
@@ -490,6 +490,15 @@ class Store:
         """Have another table written in the transaction under way, or in one of its own."""
         with self._changing() as changes:
             changes.others.append(change)
+
+    def write_beside(self, change: Write) -> None:
+        """Write tables of which the store keeps nothing in memory, in a transaction of its own, at once.
+
+        Threads that only read the store, or find nothing to write, do not wait for the disk meanwhile.
+
+        Raises: StoreFailure.
+        """
+        self._write(change)
 
 
 def _same_gpus(one: UsageInterval, other: UsageInterval) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -27,7 +27,7 @@ from ..jobs.record import JobRecord
 from . import record_rows
 from .readers import told_to
 from .record_rows import JobRows
-from .schema import job_details, job_files, job_reports, jobs, measurements
+from .schema import job_details, job_files, job_reports, jobs, measurements, meta
 
 _CHUNK = 500  # jobs that are read at a time
 
@@ -51,6 +51,11 @@ def upsert(connection: Connection, table: Table, keys: Sequence[str], rows: Sequ
     """Insert rows of equal columns, or change those that are there."""
     if rows:
         connection.execute(_upsert(table, tuple(keys), connection.dialect.name), list(rows))
+
+
+def fact(key: str, value: str) -> Callable[[Connection], None]:
+    """Return a write that keeps a fact of the whole store."""
+    return lambda connection: upsert(connection, meta, ("key",), [{"key": key, "value": value}])
 
 
 @cache

@@ -7,9 +7,9 @@ from typing import Any
 
 from sqlalchemy import Connection, delete, insert, select, tuple_
 
+from . import tables
 from .database import Database
 from .schema import deliveries, webhooks
-from .tables import upsert
 
 FACT = "delivered"  # the number of the newest event that was looked at
 _CHUNK = 400  # rows of a statement
@@ -58,20 +58,17 @@ def bodies(database: Database, keys: Sequence[tuple[int, int]]) -> dict[tuple[in
     return found
 
 
-def put(rows: Sequence[dict[str, Any]]) -> Write:
-    """Return a write that lets more wait."""
-    return lambda connection: upsert(connection, deliveries, ("webhook", "event"), rows)
-
-
-def done(keys: Iterable[tuple[int, int]]) -> Write:
-    """Return a write that lets some wait no longer."""
-    keys = list(keys)
+def looked(rows: Sequence[dict[str, Any]], done: Iterable[tuple[int, int]], cursor: int) -> Write:
+    """Return a write of one look: what waits from now on, what no longer does, and the newest event it saw."""
+    done, fact = list(done), tables.fact(FACT, str(cursor))
 
     def write(connection: Connection) -> None:
-        for some in _chunks(keys):
+        tables.upsert(connection, deliveries, ("webhook", "event"), rows)
+        for some in _chunks(done):
             connection.execute(
                 delete(deliveries).where(tuple_(deliveries.c.webhook, deliveries.c.event).in_(some))
             )
+        fact(connection)
 
     return write
 

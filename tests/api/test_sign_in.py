@@ -158,3 +158,25 @@ def test_no_other_site_changes_anything_for_whom_a_proxy_vouches(api: Api, site:
     headers = {"X-Forwarded-User": "ann"} | ({} if site is None else {"Sec-Fetch-Site": site})
     assert api.ask("POST", f"/v1/jobs/{job_id}/cancel", None, headers=headers).status_code == status
     assert api.ask("GET", f"/jobs/{job_id}", None, headers=headers).status_code == 200, "a link may lead here"
+
+
+@pytest.mark.parametrize(
+    ("origin", "status"),
+    [
+        ("http://evil.example.com", 403),
+        ("null", 403),
+        ("http://api", 200),
+        ("https://coadapt.example.com", 200),
+        (None, 200),
+    ],
+)
+def test_a_browser_that_tells_only_an_origin_changes_nothing_for_another_site(
+    api: Api, origin: str | None, status: int
+) -> None:
+    """Browsers leave Sec-Fetch-Site out where a page is not encrypted."""
+    job_id = api.job("ann")
+    settings = ApiSettings(trusted_proxies=("127.0.0.1",), public_url="https://coadapt.example.com")
+    api.app = make_app(DirectScheduler(api.service), settings)
+    headers = {"X-Forwarded-User": "ann"} | ({} if origin is None else {"Origin": origin})
+    assert api.ask("POST", f"/v1/jobs/{job_id}/cancel", None, headers=headers).status_code == status
+    assert api.ask("GET", f"/jobs/{job_id}", None, headers=headers).status_code == 200, "a link may lead here"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import threading
 from importlib import util
+from pathlib import Path
 
 import pytest
 from coadapt.core.topics import Topic
@@ -109,6 +110,26 @@ def test_other_threads_connect_where_they_like() -> None:
         assert found == [True]
         with pytest.raises(chat.NotAllowed, match="this machine itself"):
             socket.create_connection(("127.0.0.1", receiver.port))
+
+
+@pytest.mark.parametrize("place", ["workflows://example.com/a/b?template={}", "discord://1/token?template={}"])
+def test_a_url_reads_no_file_of_this_machine(tmp_path: Path, place: str) -> None:
+    """Otherwise whoever may add a webhook is sent files that only the scheduler may read."""
+    file = tmp_path / "credentials.json"
+    file.write_text('{"text": "a secret"}')
+    told = send_chat(place.format(file), "a", "b", False, ())
+    assert told == (
+        "its URL names a file; a URL of chat or mail that reads no file of the scheduler's machine is accepted"
+    )
+
+
+def test_other_threads_and_other_times_open_what_they_like(tmp_path: Path) -> None:
+    file = tmp_path / "a.txt"
+    file.write_text("words")
+    with only_to(()) as refused, pytest.raises(chat.NotAllowed):
+        file.read_text()
+    assert refused == [chat.NO_FILE]
+    assert file.read_text() == "words"
 
 
 @pytest.mark.parametrize("url", ["nosuch://x", "syslog://localhost", "dbus://", "json://", "words"])

@@ -17,7 +17,7 @@ from coadapt.core.phase import Phase
 from coadapt.core.settings import Settings
 from coadapt.core.topics import Topic
 from coadapt.core.webhook_settings import WebhookSettings
-from coadapt.scheduler.access.secret_keys import SecretKeys
+from coadapt.scheduler.access.secret_keys import Key, SecretKeys
 from coadapt.scheduler.access.secrets import Secrets
 from coadapt.scheduler.delivery.deliveries import Deliveries, SenderAway
 from coadapt.scheduler.delivery.letters import Letter
@@ -25,7 +25,8 @@ from coadapt.scheduler.delivery.sender import Sender, Told
 from coadapt.scheduler.delivery.webhooks import CLUSTER, Webhooks
 from coadapt.scheduler.store import webhooks as table
 from coadapt.scheduler.store.events import Event
-from coadapt.scheduler.store.store import Store
+from coadapt.scheduler.store.failures import StoreFailure
+from coadapt.scheduler.store.store import Store, Wrote
 
 from tests.support.cycles import ManualClock
 from tests.support.receiver import Answer, Got, Receiver
@@ -60,9 +61,9 @@ class House:
         self.settings = Settings(state_dir=str(folder), webhooks=WebhookSettings(allowed=("127.0.0.1",)))
         self.begin()
 
-    def begin(self) -> None:
-        """Let the next service begin."""
-        self.store = Store(self.settings.store)
+    def begin(self, wrote: Wrote = lambda error, seconds: None) -> None:
+        """Let the next service begin. `wrote`: as of its store."""
+        self.store = Store(self.settings.store, wrote)
         self.secrets = Secrets(self.store, SecretKeys(self.settings.secret_keys), self.clock)
         self.webhooks = Webhooks(self.store, self.secrets, self.settings, self.clock)
         epoch = self.store.database.epoch
@@ -365,6 +366,52 @@ def test_urls_and_secrets_lie_nowhere_in_the_clear_and_outlive_new_keys(house: H
         assert b"token-of-ann" not in file.read_bytes()
         assert secret.encode() not in file.read_bytes()
     assert house.secrets.rows("ann") == []
+
+
+def test_no_round_waits_while_a_look_is_stored(house: House) -> None:
+    """A tick that changes nothing takes the lock of the store, too, and must not wait for the disk."""
+
+    def tick() -> None:
+        with house.store.together():
+            pass
+
+    def wrote(error: StoreFailure | None, seconds: float) -> None:
+        if looking:
+            other = threading.Thread(target=tick, daemon=True)
+            other.start()
+            other.join(5.0)
+            waited.append(other.is_alive())
+
+    looking, waited = False, list[bool]()
+    house.store.close()
+    house.begin(wrote)
+    house.webhooks.add(CLUSTER, "ops", "https://example.com/hook", ALL)
+    house.deliveries.look()
+    house.failing(house.job("a"), "one")
+    looking = True
+    house.deliveries.look()
+    assert table.waiting(house.store.database)
+    assert waited == [False]
+
+
+def test_nobody_waits_for_the_store_while_a_url_is_sealed(house: House) -> None:
+    """A user's secret is sealed before it is stored, too. Otherwise each of two threads may wait for the other."""
+
+    class Keys(SecretKeys):
+        def sealing(self) -> Key:
+            other = threading.Thread(target=house.store.log, args=(Event(EventKind.NODE, 1.0),), daemon=True)
+            other.start()
+            other.join(5.0)
+            waited.append(other.is_alive())
+            return super().sealing()
+
+    waited = list[bool]()
+    secrets = Secrets(house.store, Keys(house.settings.secret_keys), house.clock)
+    webhooks = Webhooks(house.store, secrets, house.settings, house.clock)
+    webhooks.add("ann", "mine", "https://example.com/hook", OF_JOBS)
+    assert waited
+    assert not any(waited)
+    assert webhooks.where(webhooks.find("ann", "mine"))[0] == "https://example.com/hook"
 
 
 def test_a_webhook_without_its_key_is_told_and_goes_on_once_the_key_is_back(house: House) -> None:
