@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
-from datetime import UTC, datetime
 
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
 from ..core.identity import Role
+from ..core.spans import month_begins_s
 from ..dashboard.teams_page import teams_page
 from .context import ask_shared, reader_of, who
 from .pages import colours, shown
@@ -23,7 +23,7 @@ async def teams(request: Request) -> Response:
     reader = reader_of(request)
     view = await ask_shared(request, "teams", reader)
     board = await ask_shared(request, "team_board", reader)
-    used = await ask_shared(request, "usage", ["team", "user"], _month_begins_s(), reader, keep_s=USED_S)
+    used = await ask_shared(request, "usage", ["team", "user"], month_begins_s(time.time()), reader, keep_s=USED_S)
     told = None if reader is None else reader.teams
     return await shown(
         request,
@@ -32,9 +32,3 @@ async def teams(request: Request) -> Response:
         operator=who(request).role is Role.OPERATOR,
         colours=await colours(request),
     )
-
-
-def _month_begins_s() -> float:
-    """Return when this calendar month began, in UTC, as limits of value units count."""
-    now = datetime.fromtimestamp(time.time(), UTC)
-    return datetime(now.year, now.month, 1, tzinfo=UTC).timestamp()

@@ -34,10 +34,16 @@ def expanded(
     return list(dict.fromkeys(found))
 
 
-def _jobs_of(client: Client, array: str, ended: bool) -> list[str]:
-    rows = client.jobs(array=array)
+def rows_of(client: Client, array: str) -> list[JobRow]:
+    """Return the rows of an array's jobs. Raises: JobNotFound for an array that has none."""
+    rows = list(client.jobs(array=array))
     if not rows:
         raise JobNotFound(f"no array {array}; `coadapt list` shows those of now")
+    return rows
+
+
+def _jobs_of(client: Client, array: str, ended: bool) -> list[str]:
+    rows = rows_of(client, array)
     left_out = (Phase.SUCCEEDED,) if ended else tuple(phase for phase in Phase if phase.is_terminal)
     return [row["id"] for row in rows if Phase(row["phase"]) not in left_out]
 

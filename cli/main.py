@@ -545,7 +545,7 @@ def list_jobs(
 
     client, now = _connect(), time.time()
     if array is not None:
-        rows = list(client.jobs(array=array))
+        rows = arrays.rows_of(client, array)
         _print(rows if as_json else jobs_table(rows, now), as_json)
     elif as_json:
         _print(every_job(client, active), True)

@@ -149,7 +149,7 @@ def jobs_table(
         "METRICS",
     )
     kept = ("JOB", "STATUS", "GPUS", "PROGRESS", "STARTS", "ETA")
-    for name in (*names, "METRICS", "AGE", "PAUSES"):
+    for name in (*names, "AGE", "PAUSES"):
         table.add_column(name, no_wrap=name in kept, overflow="fold")
     for job in jobs:
         end = job["finished_s"] or now

@@ -161,7 +161,7 @@ def lines(view: WhatIfView) -> list[str]:
     before, after = value(view["before"]), value(view["after"])
     worlds = "1 world" if view["worlds"] == 1 else f"{view['worlds']} worlds"
     return [
-        f"All jobs still take {before} before and {after} after ({unit}).",
+        f"What is left of all jobs takes {before} before and {after} after ({unit}).",
         f"After round {view['round']}, by {worlds}.",
         *(f"Note: {note}" for note in view["notes"]),
     ]

@@ -90,8 +90,12 @@ def of_spec(
         cluster=cluster is not None,
         sizes=sizes_on(spec, cluster) if cluster is not None else {},
         refused=[*([] if anyway else overruled), *lacking(spec, secrets), *shared.refused],
-        notes=[*(overruled if anyway else []), *shared.notes],
+        notes=[*_of_array(spec), *(overruled if anyway else []), *shared.notes],
     )
+
+
+def _of_array(spec: JobSpec) -> list[str]:
+    return [] if spec.array is None else [f"it is an array of {spec.array.size} jobs"]
 
 
 def lacking(spec: JobSpec, secrets: Callable[[], Sequence[SecretRow]] | None) -> list[str]:

@@ -66,9 +66,9 @@ def address_problem(address: str, host: str, allowed: Iterable[str] = ()) -> str
         found = inner(ip_address(address.partition("%")[0]))
     except ValueError:
         return f"{host} leads to {address}, which is no address of the internet"
-    told = f"{host} is {found}" if host != str(found) else str(found)
+    told = f"{host} is {found}," if host != str(found) else f"{found} is"
     if found in METADATA:
-        return f"{told}, a cloud's metadata service, to which nothing is sent"
+        return f"{told} a cloud's metadata service, to which nothing is sent"
     if (found.is_global and not found.is_multicast) or _allows(host, found, allowed):
         return ""
     kind = (
@@ -78,7 +78,7 @@ def address_problem(address: str, host: str, allowed: Iterable[str] = ()) -> str
         if found.is_link_local
         else "no public address"
     )
-    return f"{told}, {kind}; {_PUBLIC}"
+    return f"{told} {kind}; {_PUBLIC}"
 
 
 _PUBLIC = "public addresses are accepted, and what an operator names in `webhooks.allowed`"

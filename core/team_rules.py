@@ -71,6 +71,6 @@ def _priority(wanted: Priority | None, name: str, team: Team) -> Priority:
     if wanted is None:
         return Priority.NORMAL if Priority.NORMAL in allowed else allowed[0]
     if wanted not in allowed:
-        told = f"priority: {wanted} is none that jobs of {name} may have; accepted: {', '.join(allowed)}"
+        told = f"priority: {wanted} is none that jobs of team {name} may have; accepted: {', '.join(allowed)}"
         raise JobLimitError([told])
     return wanted

@@ -79,11 +79,15 @@ class Standing:
     def told(self, team: str, gpu_type: str) -> str:
         """Say in a sentence how the team stands."""
         if self.is_at_cap:
-            costs = f"; each further one costs {1 + self.over / self.price:.2g} x the market price"
-            more = costs if self.over > 0 and self.price > 0 else ""
+            more = ""
+            if self.over > 0 and self.price > 0:  # nobody asks for GPUs whose price is 0
+                more = f"; each further one costs {1 + self.over / self.price:.2g} x the market price"
             return f"Its team {team} is at its cap of {self.cap} {gpu_type}{more}."
         if self.borrowed:
-            return f"Its team {team} has {self.used} {gpu_type}, of which {self.borrowed} are borrowed."
+            borrowed = f"{self.borrowed} {'is' if self.borrowed == 1 else 'are'} borrowed"
+            return f"Its team {team} has {self.used} {gpu_type}, of which {borrowed}."
+        if not self.guarantee:
+            return f"Its team {team} has no {gpu_type}, and none are guaranteed to it."
         return f"Its team {team} has {self.used} {gpu_type} of its guarantee of {self.guarantee}."
 
 

@@ -16,7 +16,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from ...core.errors import SecretError
-from ...core.events import EventKind
 from ...core.figures import DeliveryFigures
 from ...core.settings import Settings
 from ...core.topics import OF_JOBS, Topic
@@ -26,6 +25,7 @@ from ..store import webhooks as table
 from ..store.events import Event
 from ..store.failures import LostStore, StoreFailure
 from ..store.store import Store
+from .given_up import given_up
 from .letters import Letter, body_of, kind_of
 from .sender import Outcome, Told
 from .topics import TOLD, ToldJob, Webhook, told, topic_of
@@ -244,26 +244,14 @@ class Deliveries:
             for one in gone:
                 self._lately.setdefault(one.webhook, Lately()).given_up += 1
         self._gone += gone
-        self._events += self._told_given_up(gone, now)
+        self._events += given_up(gone, self._webhooks.all, self._problem_of, now)
         self._events += self._waits.found(now, self._webhooks.all)
         waits |= {row["webhook"] for row in step.rows}
         for number in self._webhooks.prune(waits):
             self._lately.pop(number, None)
 
-    def _told_given_up(self, gone: Sequence[Delivery], now: float) -> list[Event]:
-        found = []
-        names = {one.number: one for one in self._webhooks.all}
-        for number in dict.fromkeys(one.webhook for one in gone):
-            of = [one for one in gone if one.webhook == number]
-            if (webhook := names.get(number)) is None:
-                continue
-            what = "1 event was" if len(of) == 1 else f"{len(of)} events were"
-            why = self._lately.get(number, Lately()).problem or "they were too many"
-            text = f"{what} not delivered to webhook {webhook.name} and will not be: {why}"
-            job_id = (of[-1].job or None) if webhook.owner else None  # so that nobody else reads of it
-            found.append(Event(EventKind.DELIVERY, now, job_id, {"text": text}, cause="given up"))
-            log.warning("%s", text)
-        return found
+    def _problem_of(self, number: int) -> str:
+        return self._lately.get(number, Lately()).problem
 
     def _exchange(self, now: float, step: _Step) -> frozenset[str] | None:
         """Hand over what is due, and take how letters ended. Return what the sender knows; None: it is away."""

@@ -13,10 +13,10 @@ CPUS_PER_GPU, GIB_PER_GPU = 8.0, 64.0  # of nodes unlike any that is here
 
 
 def without(state: LiveState, names: Sequence[str], machines: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the ids of nodes that go, by id, the beginning of one, or the machine's name.
+    """Return the ids of nodes that go, by id, the beginning of one, or the machine's name or address.
 
     Args:
-        machines: names of machines by node id.
+        machines: addresses of machines by node id; they name nodes, too.
 
     Raises: WhatIfError for one that is none of the cluster.
     """
@@ -24,9 +24,7 @@ def without(state: LiveState, names: Sequence[str], machines: Mapping[str, str])
     for name in names:
         ids = [node.id for node in state.nodes if _is_called(node, name, machines)]
         if len(ids) != 1:
-            here = (
-                ", ".join(sorted(machines.get(node.id, node.machine_name) for node in state.nodes)[:4]) or "none"
-            )
+            here = ", ".join(sorted(node.machine_name for node in state.nodes)[:4]) or "none"
             many = f"is the name of {len(ids)} nodes" if ids else "is no node of this cluster"
             raise WhatIfError(f"without: {name!r} {many}; its nodes are {here}")
         found.append(ids[0])
@@ -61,7 +59,9 @@ def come_and_go(
             and node.id not in go
         ]
         if len(alike) < -change.count:
-            raise WhatIfError(f"nodes: {change.text}: the cluster has {len(alike)} such nodes")
+            raise WhatIfError(
+                f"nodes: {change.text}: the cluster has {len(alike)} such {'node' if len(alike) == 1 else 'nodes'}"
+            )
         used = _used(state)
         alike.sort(key=lambda node: (used.get(node.id, 0), node.id))
         go += [node.id for node in alike[: -change.count]]

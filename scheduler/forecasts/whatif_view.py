@@ -11,6 +11,7 @@ from ...core.wording import span
 from ...forecasts.answers import Forecast, Hold, JobForecast, Span, WhatIf
 from .shown import prediction
 
+MOST_NAMED = 3  # jobs that a sentence names
 LEAST_S, LEAST_PART = 30.0, 0.02  # a job is delayed by more than that, and by more than that part of what it takes
 
 
@@ -127,6 +128,12 @@ def _is_delayed(row: WhatIfJob) -> bool:
     return _matters(row) and (row["later_s"] or 0.0) > 0
 
 
+def _is_stopped(row: WhatIfJob) -> bool:
+    """Return whether a job that has or would get GPUs gets none any more."""
+    before, after = row["before"], row["after"]
+    return bool(before and after and after["why_no_start"] and not before["why_no_start"])
+
+
 def _is_sooner(row: WhatIfJob) -> bool:
     return _matters(row) and (row["later_s"] or 0.0) < 0
 
@@ -152,10 +159,12 @@ def _sentence(rows: Sequence[WhatIfJob], now_s: float, delayed: int | None = Non
         parts.append(f"{count} {'job ends' if count == 1 else 'jobs end'} later{most}")
     if sooner:
         parts.append(f"{len(sooner)} {'job ends' if len(sooner) == 1 else 'jobs end'} sooner, {_most(sooner)}")
-    if not count and not sooner:
-        parts.append("no other job ends noticeably sooner or later")
-    text = "; ".join(parts)
-    return f"{text[:1].upper()}{text[1:]}." if not rows or not rows[0]["new"] else f"{text}."
+    if stopped := [row for row in rows if _is_stopped(row)]:
+        many = f" and {len(stopped) - MOST_NAMED} more" if len(stopped) > MOST_NAMED else ""
+        parts.append(f"{', '.join(row['id'] for row in stopped[:MOST_NAMED])}{many} would get no GPUs in sight")
+    elif not count and not sooner:
+        parts.append(f"{'no other' if parts else 'No'} job ends noticeably sooner or later")
+    return f"{'; '.join(parts)}."
 
 
 def _new_job(row: WhatIfJob, now_s: float) -> str:

@@ -77,8 +77,8 @@ def queue_refusal(
         if limits.queued is not None and queued[group] + more > limits.queued:
             what = "it" if more == 1 else f"these {more} jobs"
             return (
-                f"limits.queued: {_called(group)} has {_jobs(queued[group], 'queued')}, and {what} would exceed its "
-                f"{limits.queued}; one that starts or ends makes room"
+                f"limits.queued: {_called(group)} has {_jobs(queued[group], 'queued')}, and {what} would exceed "
+                f"its {limits.queued}; one that starts or ends makes room"
             )
     return ""
 

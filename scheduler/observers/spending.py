@@ -10,6 +10,7 @@ from itertools import chain
 
 from ...core.events import EventKind
 from ...core.json_numbers import dumps
+from ...core.spans import month_begins_s
 from ...core.teams import Teams, price_of
 from ..jobs.limits import Group, budget_notes, groups_of
 from ..runtime.clock import Clock
@@ -79,12 +80,6 @@ class Spending:
                 self._store.write_fact(FACT, dumps({"month": month, "parts": parts}))
                 self._store.log(*events)
             self._month, self._parts = month, parts
-
-
-def month_begins_s(wall_s: float) -> float:
-    """Return when the calendar month of a moment began, in UTC."""
-    now = datetime.fromtimestamp(wall_s, UTC)
-    return datetime(now.year, now.month, 1, tzinfo=UTC).timestamp()
 
 
 def _counts(teams: Teams) -> bool:

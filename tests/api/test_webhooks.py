@@ -73,11 +73,11 @@ PUBLIC = "public addresses are accepted, and what an operator names in `webhooks
 BAD: list[tuple[dict[str, Any], str]] = [
     (
         {"url": "http://169.254.169.254/latest"},
-        "169.254.169.254, a cloud's metadata service, to which nothing is sent",
+        "169.254.169.254 is a cloud's metadata service, to which nothing is sent",
     ),
-    ({"url": "https://127.0.0.1:8420/"}, f"127.0.0.1, this machine itself; {PUBLIC}"),
-    ({"url": "https://[::1]/"}, f"::1, this machine itself; {PUBLIC}"),
-    ({"url": "https://10.0.0.1/"}, f"10.0.0.1, no public address; {PUBLIC}"),
+    ({"url": "https://127.0.0.1:8420/"}, f"127.0.0.1 is this machine itself; {PUBLIC}"),
+    ({"url": "https://[::1]/"}, f"::1 is this machine itself; {PUBLIC}"),
+    ({"url": "https://10.0.0.1/"}, f"10.0.0.1 is no public address; {PUBLIC}"),
     (
         {"url": "http://hooks.example.com/x"},
         "http://hooks.example.com/… is not encrypted; a URL of https is accepted",
@@ -135,7 +135,7 @@ def test_a_job_names_webhooks_of_its_user_and_urls_that_may_be_asked(api: Api) -
     status, told = submitted(api, notify={"to": ["http://169.254.169.254/"]})
     assert (status, told) == (
         422,
-        "notify.to: 169.254.169.254, a cloud's metadata service, to which nothing is sent",
+        "notify.to: 169.254.169.254 is a cloud's metadata service, to which nothing is sent",
     )
     status, told = submitted(api, notify={"to": ["mine"], "events": ["exploded"]})
     assert (status, told[:30]) == (422, "spec.notify.events.0: exploded")

@@ -44,11 +44,11 @@ BAD = [
     ({"nodes": "10000x a100:8"}, "nodes: "),
     ({"nodes": "600x a100:8, 600x t4:4"}, "nodes: 1200 nodes are more than 1000; at most 1000 are accepted"),
     ({"nodes": "many"}, "nodes: 'many' is not of the form '2x t4:4'"),
-    ({"nodes": "-2x t4:4"}, "nodes: -2x t4:4: the cluster has 1 such nodes"),
+    ({"nodes": "-2x t4:4"}, "nodes: -2x t4:4: the cluster has 1 such node"),
     ({"nodes": "-1x t4:4"}, "whatif: no node would be left"),
     ({"policy": "wisest"}, "policy: 'wisest' is unknown; accepted: coadapt, "),
     ({"policy": "fifo", "policy_options": {"speed": 3}}, "policy fifo: option 'speed' is unknown; accepted: "),
-    ({"without": ["t4-999"]}, "without: 't4-999' is no node of this cluster; its nodes are "),
+    ({"without": ["t4-999"]}, "without: 't4-999' is no node of this cluster; its nodes are t4-000"),
     ({"like": ["z-99"]}, "no job z-99"),
     ({"team": {"vision": {"cap.a100": 32}}}, "team: this cluster has no teams"),
     ({"teams": {"teams": {"a": {"share": 0}}}}, "teams.a.share: 0 is not a number above 0"),
@@ -93,6 +93,15 @@ def test_more_nodes_let_the_waiting_job_start_and_a_user_reads_only_of_own_jobs(
     own = api.ask("POST", "/v1/whatif", "ann", json={"nodes": "+1x t4:4"}).json()
     assert own["jobs"] == []
     assert "2 jobs of others are counted and not shown" in own["notes"]
+
+
+def test_a_job_that_would_get_no_gpus_is_named(api: Api) -> None:
+    api.world.play(STORY)
+    planned(api)
+    view = api.ask("POST", "/v1/whatif", "ops", json={"nodes": "+1x a100:1", "without": ["t4-000"]}).json()
+    a = api.world.ids["a"]
+    assert {row["id"]: row for row in view["jobs"]}[a]["after"]["why_no_start"]
+    assert view["text"] == f"{a} would get no GPUs in sight."
 
 
 def test_a_whole_file_of_teams_is_tried_where_none_counts(api: Api) -> None:

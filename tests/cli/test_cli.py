@@ -727,6 +727,12 @@ def test_a_table_says_under_it_why_jobs_wait(capsys) -> None:
     assert no_type == "b-7: waiting for GPU type a100; the cluster has t4"
 
 
+def test_a_table_names_each_column_once(capsys) -> None:
+    show.console().print(show.jobs_table([row(metrics={"loss": 0.5})]))
+    head = capsys.readouterr().out.splitlines()[0].split()
+    assert head == ["JOB", "STATUS", "GPUS", "BATCH", "LR", "PROGRESS", "ETA", "METRICS", "AGE", "PAUSES"]
+
+
 def test_tables_name_emulated_gpus(capsys) -> None:
     show.console().print(show.jobs_table([row(phase="running", gpus=2, gpu_type="t4")]))
     assert "2 t4 (emulated)" in capsys.readouterr().out

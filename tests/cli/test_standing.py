@@ -88,6 +88,7 @@ def api(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Api]:
             ["coadapt: SPAN: soon is no span of time; it is a number"],
         ),
         (["hold", "sweep+9"], Exit.NOT_FOUND, ["coadapt: no array sweep+9; "]),
+        (["list", "--array", "sweep+9"], Exit.NOT_FOUND, ["coadapt: no array sweep+9; "]),
     ],
     ids=lambda case: " ".join(case) if isinstance(case, list) else None,
 )

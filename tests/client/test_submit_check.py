@@ -70,6 +70,12 @@ def test_a_good_job_would_be_submitted(tmp_path: Path) -> None:
     ]
 
 
+def test_an_array_is_told_with_its_number_of_jobs(tmp_path: Path) -> None:
+    path = job_file(tmp_path, 'command: [python, train.py, "{n}"]\narray: {grid: {n: [1, 2, 3]}}\n')
+    found = would_happen(path, CLUSTER, 100)
+    assert (found["refused"], found["notes"]) == ([], ["it is an array of 3 jobs"])
+
+
 def test_without_a_cluster_the_rest_is_said(tmp_path: Path) -> None:
     path = job_file(tmp_path, "command: [python, train.py]\n")
     found = would_happen(path, None, 100)

@@ -64,7 +64,7 @@ def test_a_user_of_no_team_is_of_the_default_one() -> None:
         (
             "ada",
             {"priority": "urgent"},
-            "priority: urgent is none that jobs of vision may have; accepted: low, normal, high",
+            "priority: urgent is none that jobs of team vision may have; accepted: low, normal, high",
         ),
         (
             "ada",
@@ -110,5 +110,5 @@ def test_a_template_has_fields_of_a_job_file(template: dict[str, Any], problem: 
 def test_a_priority_goes_by_the_team_for_which_a_job_counts() -> None:
     check_priority(Priority.URGENT, "vision", None)
     check_priority(Priority.HIGH, "gone", OPEN)
-    with pytest.raises(JobLimitError, match=r"priority: urgent is none that jobs of rest may have"):
+    with pytest.raises(JobLimitError, match=r"priority: urgent is none that jobs of team rest may have"):
         check_priority(Priority.URGENT, "gone", OPEN)

@@ -8,7 +8,7 @@ import pytest
 from coadapt.core.decisions import Waiting, WaitReason
 from coadapt.policies.catalogue import make_policy
 from coadapt.policies.contract.round import JobView, Plan, Round
-from coadapt.policies.contract.sharing import Sharing, TeamTerms
+from coadapt.policies.contract.sharing import Sharing, Standing, TeamTerms
 
 from tests.support.rounds import assert_within, given, held, job, on
 from tests.support.share_instances import compare, draw
@@ -145,3 +145,16 @@ def test_a_reservation_beyond_the_cap_of_its_team_waits() -> None:
     round = given("1x a:4", jobs, {"x": DOUBLING, "y": DOUBLING})
     plan = shared(round, two(jobs, TeamTerms(cap={"a": 2}), TeamTerms()))
     assert held(plan) == {"y": "4xa"}
+
+
+@pytest.mark.parametrize(
+    ("standing", "told"),
+    [
+        (Standing(0), "Its team rest has no t4, and none are guaranteed to it."),
+        (Standing(1, 2), "Its team rest has 1 t4 of its guarantee of 2."),
+        (Standing(2, 1), "Its team rest has 2 t4, of which 1 is borrowed."),
+        (Standing(2, 0, 2), "Its team rest is at its cap of 2 t4."),
+    ],
+)
+def test_how_a_team_stands_is_one_sentence(standing: Standing, told: str) -> None:
+    assert standing.told("rest", "t4") == told

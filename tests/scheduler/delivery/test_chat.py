@@ -92,7 +92,7 @@ def test_a_library_that_follows_a_redirect_is_led_nowhere_that_is_not_allowed(ta
 def test_a_url_of_this_machine_is_not_asked_unless_it_is_allowed() -> None:
     with Receiver() as receiver:
         told = send_chat(f"json://127.0.0.1:{receiver.port}/", "a", "b", False, ())
-    assert told.startswith("127.0.0.1, this machine itself; public addresses are accepted")
+    assert told.startswith("127.0.0.1 is this machine itself; public addresses are accepted")
     assert receiver.got == []
 
 
