@@ -1,11 +1,16 @@
 """Each team against what it has alone on its guarantee, beside a static partition, counts and no teams.
 
-    python -m benchmarks.fairness [--first N] [--policy sia --policy coadapt] [--no-sia] [--no-venus]
+    python -m benchmarks.fairness [--first N] [--policy sia] [--no-sia] [--no-lending] [--no-venus]
 
 **Sia's traces**: the jobs of every trace are dealt to 8 teams by a seeded Zipf law, on 64 GPUs of three types.
 Each team is guaranteed an eighth of each type. *Alone* a team's jobs run on nodes that are its guarantee. So all
 teams alone are the static partition. Ratios are of mean JCTs over a team's jobs of all traces: shared over alone.
 `fifo` with the same guarantees does what borrowing of counts does, for jobs of tuned sizes.
+
+**Lending**: one team fills the cluster, and another one whose guarantee is idle comes an hour later.
+`lent_rounds`: rounds until nobody's guarantee is idle; `back_rounds`: until the owner has what it asks for of it,
+beyond the lease of a job; the worst trace. `flood_ratio`: the others' mean JCT when the team with the fewest jobs
+submits 100 times as many, over 10 times as many.
 
 **Venus**, September 2020: 15 virtual clusters as teams, under `qssf`. Each is guaranteed the nodes that it had.
 """
@@ -15,76 +20,27 @@ from __future__ import annotations
 import argparse
 import multiprocessing
 import os
-import tempfile
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, replace
-from functools import cache
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import yaml
 from coadapt.core.cluster import Cluster, Node
 from coadapt.simulator.conditions import Conditions
 from coadapt.simulator.engine.engine import Timing
-from coadapt.simulator.replay import Source, simulation, source_of
+from coadapt.simulator.replay import simulation, source_of
 from coadapt.simulator.traces.cluster_file import WHOLE, SimulatedCluster, read_cluster
 from coadapt.simulator.traces.readers import read_trace
-from coadapt.simulator.traces.workload import Workload
 
 from .arguments import at_least
 from .harness import DATA, finish, needs, table
+from .lending import lending
+from .team_traces import CLUSTER, GUARANTEE, LEASE_S, NAMES, SETS, SIA, TEAMS, Ran, dealt, ran, terms, traces_of
 
-SIA = DATA / "sia" / "sia-simulator"
-CLUSTER = "6x t4:4, 3x rtx:8, 2x a100:8"
-SETS = ("philly", "saturn", "newtrace")
-TEAMS, ZIPF, SEED = 8, 1.2, 0
-NAMES = tuple(f"team{i}" for i in range(TEAMS))
-GUARANTEE = {"t4": 3, "rtx": 3, "a100": 2}
-LEASE_S = 600.0
 VENUS = DATA / "helios" / "venus_sept2020_gpu_jobs.csv.gz"
 VENUS_NODES = DATA / "lucid" / "venus_vc_config.csv"
 VENUS_LEASE_S = 1800.0
-
-
-@dataclass(frozen=True, eq=False)
-class Ran:
-    """The jobs of a run by id: seconds to the end, and until first GPUs."""
-
-    jct_s: Mapping[str, float]
-    wait_s: Mapping[str, float]
-
-
-@cache
-def nodes_of(text: str) -> tuple[SimulatedCluster, Source]:
-    nodes = read_cluster(text)
-    return nodes, source_of(False, SIA / "traces", nodes)
-
-
-def dealt(workload: Workload, number: int) -> Workload:
-    """Deal jobs to teams by Zipf's law; the user of a job is its team."""
-    weight = 1.0 / np.arange(1, TEAMS + 1) ** ZIPF
-    rng = np.random.default_rng((SEED, number))
-    order = rng.permutation(TEAMS)
-    drawn = rng.choice(TEAMS, len(workload), p=weight / weight.sum())
-    return replace(workload, users=tuple(NAMES[order[i]] for i in drawn))
-
-
-def terms(guarantees: Mapping[str, Mapping[str, int]], lease_s: float) -> Path:
-    """Write a file of teams whose users are called as they are."""
-    teams = {name: {"users": [name], "guarantee": dict(counts)} for name, counts in guarantees.items()}
-    with tempfile.NamedTemporaryFile("w", suffix=".yaml", delete=False) as file:
-        yaml.safe_dump({"teams": teams, "lease_s": lease_s}, file)
-    return Path(file.name)
-
-
-def ran(workload: Workload, cluster: str, policy: str, shares: Path | None) -> Ran:
-    """Run a workload of Sia's on a cluster."""
-    nodes, source = nodes_of(cluster)
-    outcome = simulation(workload, nodes, policy, {}, source, Conditions(Timing(), shares=shares)).run()
-    wait_s = np.maximum(outcome.started_s - outcome.workload.submit_s, 0.0)
-    ids = outcome.workload.ids
-    return Ran(dict(zip(ids, outcome.jct_s.tolist(), strict=True)), dict(zip(ids, wait_s.tolist(), strict=True)))
 
 
 def one_trace(path: Path, number: int, policy: str, shares: Path | None, alone: bool) -> Ran:
@@ -100,10 +56,6 @@ def one_trace(path: Path, number: int, policy: str, shares: Path | None, alone: 
             jct |= found.jct_s
             wait |= found.wait_s
     return Ran(jct, wait)
-
-
-def traces_of(name: str) -> list[Path]:
-    return sorted((SIA / "workloads" / name).glob("*.csv"), key=lambda path: (len(path.stem), path.stem))
 
 
 def team_means(paths: Sequence[Path], runs: Sequence[Ran]) -> dict[str, float]:
@@ -168,6 +120,18 @@ def sia_traces(policies: Sequence[str], first: int | None, processes: int) -> di
     return figures
 
 
+def lends_and_floods(policies: Sequence[str], first: int | None, processes: int) -> dict[str, float]:
+    """Return the figures of lending, over the traces of each set, and of floods, over the first of each set."""
+    paths = [path for name in SETS for path in traces_of(name)[:first]]
+    flood = [traces_of(name)[0] for name in SETS]
+    shares = terms(dict.fromkeys(NAMES, GUARANTEE), LEASE_S)
+    with pool_of(processes) as pool:
+        figures, rows = lending(pool, paths, flood, policies, shares)
+    head = ["", "lent after rounds", "back after rounds", "flood, others' JCT", "without teams"]
+    table("An idle guarantee, and a flood", head, rows)
+    return figures
+
+
 def pool_of(processes: int) -> ProcessPoolExecutor:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     return ProcessPoolExecutor(processes, mp_context=multiprocessing.get_context("spawn"))
@@ -228,12 +192,15 @@ def main() -> None:
     parser.add_argument("--policy", action="append", help="by default sia and coadapt")
     parser.add_argument("--processes", type=at_least(1), default=2)
     parser.add_argument("--no-sia", action="store_true")
+    parser.add_argument("--no-lending", action="store_true")
     parser.add_argument("--no-venus", action="store_true")
     options = parser.parse_args()
     needs(SIA, VENUS, VENUS_NODES)
     figures: dict[str, float] = {}
     if not options.no_sia:
         figures |= sia_traces(options.policy or ["sia", "coadapt"], options.first, options.processes)
+    if not options.no_lending:
+        figures |= lends_and_floods(options.policy or ["sia", "coadapt"], options.first, options.processes)
     if not options.no_venus:
         figures |= venus(options.processes)
     finish("fairness", figures)

@@ -264,6 +264,14 @@ BENCHMARKS = (
             Figure("coadapt/worst_team_jct_ratio", "coadapt: mean JCT of the worst team", "<= 1.05"),
             Figure("coadapt/median_team_jct_ratio", "coadapt: of the median team", "<= 0.9"),
             Figure("coadapt/all_jobs_jct_ratio", "coadapt: of all jobs", "<= 0.7"),
+            Figure("sia/lent_rounds", "sia: rounds until an idle guarantee is lent", "<= 2"),
+            Figure("sia/back_rounds", "sia: rounds until it is back, beyond the lease of a job", "<= 2"),
+            Figure(
+                "sia/flood_ratio", "sia: others' mean JCT, a team submits 100 times as much over 10", "<= 1.05"
+            ),
+            Figure("coadapt/lent_rounds", "coadapt: rounds until an idle guarantee is lent", "<= 2"),
+            Figure("coadapt/back_rounds", "coadapt: rounds until it is back", "<= 2"),
+            Figure("coadapt/flood_ratio", "coadapt: others' mean JCT in a flood", "<= 1.05"),
             Figure("venus_worst_jct_ratio", "Venus under qssf: mean JCT of the worst team", "<= 1.05"),
             Figure("venus_median_wait_ratio", "Venus under qssf: wait of the median team", "<= 0.5"),
         ),
