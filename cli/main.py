@@ -953,6 +953,18 @@ def simulate(
             "virtual cluster names, or of its user's.",
         ),
     ] = None,
+    pairs: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.csv", help="Measured speeds of jobs that share GPUs, by their kinds."
+        ),
+    ] = None,
+    usage: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.csv", help="What each job uses of its GPUs, for policies that share GPUs."
+        ),
+    ] = None,
     jobs: Annotated[int, typer.Option(help="Without --trace: jobs to make up.")] = 160,
     rate: Annotated[float, typer.Option(help="Without --trace: jobs submitted per hour.")] = 20.0,
     seed: Annotated[int, typer.Option(min=0, help="Seed of everything drawn.")] = 0,
@@ -1015,6 +1027,8 @@ def simulate(
             services=services_of(service or (), service_option or ()),
             boot_s=boot,
             scaling=None if scaling is None else _scaling(scaling, False),
+            pairs=pairs,
+            usage=usage,
         )
         asked = simulation.AskedTrace(trace, format, jobs, rate)
         nodes = cluster if cluster is not None or scaling is not None else DEFAULT_CLUSTER

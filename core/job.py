@@ -209,6 +209,8 @@ class JobSpec(_Strict):
     """Jobs with the same fingerprint share profiles; by default derived from the model's structure."""
     profile: bool = True
     """Measure the script on one GPU of each type before the first run; sharded models are measured in training."""
+    cold_start_s: float = Field(default=0.0, ge=0, le=86_400)
+    """Seconds until it trains at its usual speed, as it loads data first; profilers wait for so much longer."""
     emulation: Emulation = Emulation()
     """How fast the job is on emulated nodes."""
     notify: Notify | None = None

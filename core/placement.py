@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from operator import attrgetter
 
@@ -44,6 +44,11 @@ class Placement:
         return shares[0].gpus if len(shares) == 1 else sum(share.gpus for share in shares)
 
     @property
+    def weight(self) -> float:
+        """GPUs, each counted by the part of it that is held; a whole number where none is shared."""
+        return sum(share.gpus if share.share == 1.0 else share.gpus * share.share for share in self.shares)
+
+    @property
     def nodes(self) -> int:
         return len(self.shares)
 
@@ -51,3 +56,19 @@ class Placement:
     def by_node(self) -> Mapping[str, int]:
         """GPUs held on each node."""
         return {share.node_id: share.gpus for share in self.shares}
+
+    @cached_property
+    def devices(self) -> frozenset[tuple[str, int]]:
+        """The GPUs that it names, as (node id, position)."""
+        return frozenset((share.node_id, device) for share in self.shares for device in share.devices)
+
+    def with_share(self, part: float) -> Placement:
+        """Return the same GPUs, each held to another part, in (0, 1]."""
+        return Placement(self.gpu_type, tuple(replace(share, share=part) for share in self.shares))
+
+
+def same_place(a: Placement | None, b: Placement | None) -> bool:
+    """Return whether two placements are the same GPUs, however large the part of each: a partner is no move."""
+    if a is None or b is None:
+        return a is b
+    return a == b or a.with_share(1.0) == b.with_share(1.0)

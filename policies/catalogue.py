@@ -1,6 +1,6 @@
 """All policies by name. Importing this module registers every one of them."""
 
-from . import coadapt, fifo, gavel, las, max_min, pollux, qssf, shockwave, sia, sjf, srtf, themis
+from . import coadapt, fifo, gavel, las, lucid, max_min, packed, pollux, qssf, shockwave, sia, sjf, srtf, themis
 from .registry import make_policy, policy_class, policy_names, register
 
 __all__ = [
@@ -8,8 +8,10 @@ __all__ = [
     "fifo",
     "gavel",
     "las",
+    "lucid",
     "make_policy",
     "max_min",
+    "packed",
     "policy_class",
     "policy_names",
     "pollux",

@@ -20,7 +20,8 @@ from .contract.traits import PolicyTraits
 class PerPool(Policy):
     """Plans each pool with a policy of its own, which keeps its state from round to round.
 
-    A job of a pool that has no nodes gets nothing. In a cluster without pools the plan is the policy's own.
+    A policy that crosses pools plans all of them at once. A job of a pool that has no nodes gets nothing. In a
+    cluster without pools the plan is the policy's own.
     Where the policy of one pool raises, its jobs keep what they have, and the other pools are planned.
     """
 
@@ -37,6 +38,8 @@ class PerPool(Policy):
 
     def plan(self, round: Round) -> Plan:
         """Plan every pool that has nodes and jobs."""
+        if self.traits.crosses_pools:
+            return self.of("").plan(round)
         if _knows_no_pools(round):
             return self.of("").plan(_outside_pools(round))
         parts = rounds_of_pools(round)
@@ -52,6 +55,8 @@ class PerPool(Policy):
 
     def explain(self, job: str, round: Round, plan: Plan) -> Explanation:
         """Explain a job by the rules of its pool's policy."""
+        if self.traits.crosses_pools:
+            return self.of("").explain(job, round, plan)
         if _knows_no_pools(round):
             return self.of("").explain(job, _outside_pools(round), plan)
         pool = round.jobs[job_of(job, round)].spec.pool or ""

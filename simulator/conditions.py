@@ -53,6 +53,8 @@ class Conditions:
     `boot_s`: until a node is back that a service wakes.
     `shares`: the file of teams; None: there are none.
     `scaling`: which nodes are bought and given up; None: all nodes are there.
+    `pairs`: a file of measured speeds of jobs that share GPUs; None: as a model foretells.
+    `usage`: a file of what jobs use of their GPUs; None: nobody knows, so no policy shares any.
     `same`: what is left open is as in the live service, whatever the policy counts on.
     """
 
@@ -69,6 +71,8 @@ class Conditions:
     boot_s: float = 300.0
     shares: Path | None = None
     scaling: ScalingSettings | None = None
+    pairs: Path | None = None
+    usage: Path | None = None
 
     def __post_init__(self) -> None:
         if not 0 <= self.boot_s < math.inf:
@@ -101,6 +105,9 @@ class Conditions:
             found["services"] = {name: dict(options) for name, options in self.services.items()}
         if self.shares is not None:
             found["shares_sha256"] = digest(self.shares)
+        for name, path in (("pairs", self.pairs), ("usage", self.usage)):
+            if path is not None:
+                found[f"{name}_sha256"] = digest(path)
         if self.scaling is not None:
             found["scaling"] = self.scaling.model_dump()
         if self.boot_s != Conditions.boot_s:

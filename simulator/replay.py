@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,11 @@ from ..core.teams_file import TeamsFileError
 from ..core.teams_file import read as read_teams
 from ..core.training_config import Adaptivity
 from ..core.wording import n_gpus
+from ..estimators.affinity import pair_speeds
+from ..estimators.affinity.pair_table import PairTable
+from ..estimators.affinity.pair_table import read as read_pairs
 from ..policies.catalogue import make_policy
-from ..policies.contract.traits import PolicyTraits
+from ..policies.contract.traits import TENANTS, PolicyTraits
 from .conditions import Column, Conditions, column
 from .engine.engine import Engine
 from .engine.node_states import Power
@@ -35,12 +39,14 @@ from .jobs.knowledge import Knows, LearningKnowledge
 from .jobs.lengths import Lengths, Sources
 from .jobs.measured_rates import MeasuredRatesWorld, Rates, read_rates
 from .jobs.recorded_application import application_of
+from .jobs.shared_speeds import JobProfiles, MeasuredPairs
 from .results.isolated_baseline import ApplicationSource, IsolatedBaseline, finish_time_fairness, work_gpu_s
 from .results.saved import SavedRun
 from .run import Simulation
 from .scaling import BoughtNodes
 from .traces.cluster_file import SimulatedCluster
 from .traces.estimates import read_estimates
+from .traces.job_usage import JobUsage, read_usage, unknown
 from .traces.profile_runs import with_profile_runs
 from .traces.workload import Workload
 
@@ -96,9 +102,15 @@ def simulation(
     services = SimulatedServices(under.services, workload.began_s) if under.services else None
     sources = _sources(workload, under, services)
     shared = None if under.shares is None else shares_of(under.shares, workload, nodes)
+    traits = make_policy(policy, **options).traits
+    beside = shared_gpus(under, workload.ids) if traits.shares_gpus or under.pairs or under.usage else None
 
     def engine(part: Workload, on: Cluster) -> Engine:
         made = _engine(part, on)
+        if beside is not None:
+            made.profiles = beside.profiles(part.ids)
+            if traits.shares_gpus:
+                made.let_share(beside.pairs(part.ids))
         if shared is not None:
             pool = next((name for name, cluster in nodes.parts.items() if cluster is on), "")
             made.shares = replace(shared, pool=pool)
@@ -127,6 +139,7 @@ def simulation(
             return Engine(GoodputTableWorld(part, tables), on, made, timing, failures, services=services)
         if not _trains(part):
             lengths = FixedLengthWorld(part, lengths=under.lengths, sources=sources)
+            lengths.pooled = made.traits.crosses_pools and bool(nodes.pools)
             return Engine(lengths, on, made, timing, failures, services=services)
         jobs = [
             source[name] if model is None else application_of(id, model, on.gpu_types)
@@ -145,13 +158,61 @@ def simulation(
         raise ValueError(f"--lengths: {under.lengths} is only for traces of jobs that have a duration")
     if not isinstance(source, Rated | Tabulated) and not has_lengths:
         workload = _with_batches(workload, source)
-    found = Simulation(with_profile_runs(workload, nodes), nodes, engine, asked=workload)
+    crosses = traits.crosses_pools and bool(nodes.pools)
+    if crosses and not has_lengths:
+        raise ValueError(f"policy: {policy} plans all pools at once, and pools are only for jobs with a duration")
+    ready = with_profile_runs(workload, nodes)
+    found = Simulation(ready, nodes, engine, asked=workload, crosses_pools=crosses)
     if under.scaling is not None:
         if services is not None and services.advise_machines:
             raise ValueError("scaling: a node is either put to sleep or given up; leave the service energy out")
         found.let_sleep(BoughtNodes(under.scaling).power())
     elif services is not None and services.advise_machines:
         found.let_sleep(Power(services.advise, under.boot_s))
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class SharedGpus:
+    """What is true of jobs that share GPUs, by job id."""
+
+    at: Mapping[str, int]
+    usage: JobUsage
+    table: PairTable | None
+
+    def profiles(self, ids: Sequence[str]) -> JobProfiles:
+        """Return what some jobs use."""
+        return JobProfiles([self.usage.usage[self.at[id]] if id in self.at else None for id in ids])
+
+    def pairs(self, ids: Sequence[str]) -> MeasuredPairs:
+        """Return how fast some jobs are beside each other: as measured, else as a model says."""
+        at = [self.at.get(id, -1) for id in ids]
+        kinds = ["" if i < 0 else self.usage.kinds[i] for i in at]
+        rows, model = self.usage.rows, pair_speeds.default()
+
+        @cache
+        def foretold(job: int, other: int) -> float:
+            if at[job] < 0 or at[other] < 0:
+                return 1.0 / TENANTS
+            return float(model.of(rows[at[job]][None, :], rows[at[other]][None, :])[0])
+
+        return MeasuredPairs(kinds, {} if self.table is None else speeds_by_kind(self.table), foretold)
+
+
+def shared_gpus(under: Conditions, ids: Sequence[str]) -> SharedGpus:
+    """Return what is true of jobs that share GPUs. Raise ValueError, in one sentence, for a bad file."""
+    usage = unknown(len(ids)) if under.usage is None else read_usage(under.usage, ids)
+    table = None if under.pairs is None else read_pairs(under.pairs)
+    return SharedGpus({id: at for at, id in enumerate(ids)}, usage, table)
+
+
+def speeds_by_kind(table: PairTable) -> dict[tuple[str, str], float]:
+    """Return the measured speeds of a table by (job, partner)."""
+    jobs, partners = table.pairs
+    names, speeds = table.names, table.speeds
+    found: dict[tuple[str, str], float] = {}
+    for a, b in zip(jobs.tolist(), partners.tolist(), strict=True):
+        found[names[a], names[b]], found[names[b], names[a]] = float(speeds[a, b]), float(speeds[b, a])
     return found
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from heapq import heappop, heappush
 
 import numpy as np
@@ -19,6 +20,7 @@ class Simulation:
     """A run of all pools in one order of time; each pool has its own jobs and its own engine from `make`.
 
     `asked`: the jobs that were submitted, if the workload has more; the outcome is about these.
+    `crosses_pools`: one engine has the jobs and nodes of all pools, as its policy plans them at once.
 
     Raise ValueError if the cluster lacks the pool of a job. A simulation can be pickled between two steps.
     """
@@ -29,11 +31,17 @@ class Simulation:
         cluster: SimulatedCluster,
         make: Callable[[Workload, Cluster], Engine],
         asked: Workload | None = None,
+        *,
+        crosses_pools: bool = False,
     ) -> None:
         self._asked = asked
         self._workload, self._parts = workload, cluster.parts
         self._whole = set(cluster.parts) == {WHOLE}
-        if self._whole:
+        self._crosses = crosses_pools and not self._whole
+        if self._crosses:
+            self._check_pools()
+            self.engines = [make(workload, cluster.joined)]
+        elif self._whole:
             self.engines = [make(workload, cluster.parts[WHOLE])]
         else:
             self.engines = self._engine_per_pool(make)
@@ -41,6 +49,15 @@ class Simulation:
         self._due: list[tuple[float, int]] | None = None
 
     def _engine_per_pool(self, make: Callable[[Workload, Cluster], Engine]) -> list[Engine]:
+        names = self._check_pools()
+        return [
+            make(self._workload.select(names == name), part)
+            for name, part in sorted(self._parts.items())
+            if (names == name).any()
+        ]
+
+    def _check_pools(self) -> np.ndarray:
+        """Return (jobs,) the pool of each job. Raise ValueError for one that the cluster lacks."""
         names = np.array(self._workload.virtual_clusters)
         unknown = sorted(set(names.tolist()) - set(self._parts))
         if unknown:
@@ -48,11 +65,7 @@ class Simulation:
             have = ", ".join(name or "nodes of no pool" for name in sorted(self._parts))
             names_it = f"is of pool {unknown[0]!r}" if unknown[0] else "names no pool"
             raise ValueError(f"trace: job {job} {names_it}; the cluster has {have}")
-        return [
-            make(self._workload.select(names == name), part)
-            for name, part in sorted(self._parts.items())
-            if (names == name).any()
-        ]
+        return names
 
     def let_sleep(self, power: Power) -> None:
         """Let nodes of all pools sleep and wake as one adviser says, from the next rounds on."""
@@ -91,7 +104,10 @@ class Simulation:
     def outcome(self) -> Outcome:
         """Return what came of a run that is at its end."""
         outcomes = [engine.outcome() for engine in self.engines]
-        whole = outcomes[0] if self._whole else together(outcomes, self._workload, self._parts)
+        if self._crosses:
+            whole = replace(outcomes[0], parts=self._parts)
+        else:
+            whole = outcomes[0] if self._whole else together(outcomes, self._workload, self._parts)
         if self._asked is None or len(self._asked) == len(whole.workload):
             return whole
         asked = set(self._asked.ids)

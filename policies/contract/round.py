@@ -180,6 +180,8 @@ class Plan:
     # What each configuration is worth to other jobs, at the prices of the round.
     costs: Mapping[str, np.ndarray] = field(default_factory=dict)
     configurations: ConfigurationSet | None = None
+    # Jobs that begin anew from nothing where they lose their GPUs, as if they had no checkpoint; in simulations.
+    lost: frozenset[str] = frozenset()
     # The plans of the pools that this plan joins; empty if the cluster is planned as a whole.
     pools: Mapping[str, Plan] = field(default_factory=dict)
     # How teams stand after the round, by team and GPU type; empty without teams.

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 
+TENANTS = 2  # jobs on one GPU; a third makes all three much slower (Lucid, section 4.2)
+
 
 @dataclass(frozen=True, kw_only=True)
 class PolicyTraits:
@@ -15,6 +17,8 @@ class PolicyTraits:
     early_rounds: it expects rounds soon after a job arrives or ends, as the live service has them.
     profile_cache: it expects jobs to know what earlier runs of their script measured, as live jobs do.
     needs_expected: it goes by the time that jobs still need, and assumes one where it is unknown.
+    crosses_pools: it plans all pools of a cluster at once, and minds itself whose nodes are whose.
+    shares_gpus: its placements name their GPUs, and up to `TENANTS` jobs may be on one.
 
     Raises TypeError, in one sentence, for a trait that is neither True nor False.
     """
@@ -25,9 +29,16 @@ class PolicyTraits:
     early_rounds: bool = False
     profile_cache: bool = False
     needs_expected: bool = False
+    crosses_pools: bool = False
+    shares_gpus: bool = False
 
     def __post_init__(self) -> None:
         for field in fields(self):
             value = getattr(self, field.name)
             if not isinstance(value, bool):
                 raise TypeError(f"traits: {field.name}: {value!r} is not accepted, must be True or False")
+
+    @property
+    def tenants(self) -> int:
+        """How many jobs may be on one GPU."""
+        return TENANTS if self.shares_gpus else 1

@@ -10,12 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.cluster import Cluster
-from ...core.placement import Placement
+from ...core.placement import Placement, same_place
+from ...core.usage import UsageOn
 from ...core.wording import in_words, n_gpus, pool_called
 from ...policies.contract.plan_check import checked_form
 from ...policies.contract.round import JobColumns, JobView, Plan, Planner, Round
+from ...policies.contract.traits import TENANTS
 from ...policies.registry import name_of
 from ...policies.warm_up import stopwatch
+from ..jobs.shared_speeds import JobProfiles
 from ..jobs.world import BadJob, World
 from ..traces.tables import Floats
 from ..traces.workload import Ints
@@ -28,6 +31,7 @@ from .outcome import Outcome
 from .plan_ledger import PlanLedger
 from .round_clock import AtEvents, AtIntervals, EarlyRounds, RoundClock
 from .shares import SimulatedShares
+from .tenancy import SharedSpeeds, Tenancy
 from .views import Views
 
 if TYPE_CHECKING:  # learners load much that a run without services does not need
@@ -88,6 +92,8 @@ class Engine:
     watch: Callable[[Round, Plan], None] | None = None  # sees every plan before it is carried out
     services: SimulatedServices | None = None  # of the whole cluster; several engines may share them
     shares: SimulatedShares | None = None  # of teams; None: there are none
+    pairs: SharedSpeeds | None = None  # how fast jobs are that share GPUs; None: no job may
+    profiles: JobProfiles | None = None  # what jobs use of their GPUs; None: nobody knows
     nodes: NodeStates = field(init=False, repr=False)
     _jobs: JobStates = field(init=False, repr=False)
 
@@ -106,7 +112,8 @@ class Engine:
         self._ids = np.array(workload.ids, object)
         self._handovers = Handovers()
         self._clock = self.clock or self.timing.clock()
-        self._held = PlanLedger(self.cluster, name_of(self.policy))
+        self._held = PlanLedger(self.cluster, name_of(self.policy), 1 if self.pairs is None else TENANTS)
+        self._tenancy = Tenancy()
         self._again_s = np.inf  # when the policy wants to be asked again
         self._power_s = np.inf  # when the power adviser wants to be asked again
         self._log = RunLog()
@@ -115,6 +122,11 @@ class Engine:
         """Let nodes sleep and wake as an adviser says, from the next round on."""
         self.nodes.let_sleep(power)
         self._held.change_nodes(self.nodes.up)
+
+    def let_share(self, pairs: SharedSpeeds) -> None:
+        """Let jobs share GPUs, as fast as these say. Call it before the first step."""
+        self.pairs = pairs
+        self._held = PlanLedger(self.cluster, name_of(self.policy), TENANTS)
 
     def take_up(self, now_s: float, begun: Mapping[int, Begun]) -> None:
         """Begin in the middle: at `now_s`, with jobs that have come so far. A placement without room is left out.
@@ -133,6 +145,8 @@ class Engine:
             except BadPlan:
                 continue
             self._jobs.hold(job, placement, now_s)
+            if self.pairs is not None:
+                self._tenancy.take(job, placement)
             self._set_rate(job, placement)
             self._jobs.pause_s[job] = one.pause_s
             self._log.holds(job, placement, now_s)
@@ -273,12 +287,25 @@ class Engine:
     def _forget(self, job: int) -> None:
         """Drop what a job that stopped or ended holds and waits for."""
         self._handovers.forget(job)
+        self._tenancy.leave(job)
         self._held.release(self.world.workload.ids[job])
 
     def _running(self) -> np.ndarray:
         return self._active[self._jobs.gpus[self._active] > 0]
 
     def _advance(self, until_s: float) -> None:
+        """Advance every running job to `until_s`. Where jobs share GPUs, who stays is faster once another ends."""
+        while len(sharing := np.array(self._tenancy.sharing, np.int64)):
+            jobs = self._jobs
+            with np.errstate(divide="ignore"):
+                left_s = (jobs.boundary[sharing] - jobs.progress[sharing]) / jobs.rate[sharing]
+            first_s = float((self._now + jobs.pause_s[sharing] + left_s).min())
+            if not first_s < until_s:
+                break
+            self._pass(max(first_s, float(np.nextafter(self._now, np.inf))))
+        self._pass(until_s)
+
+    def _pass(self, until_s: float) -> None:
         """Advance every running job to `until_s`. Jobs that end on the way free their GPUs."""
         jobs, running = self._jobs, self._running()
         if len(running):
@@ -300,11 +327,11 @@ class Engine:
                 moving = moving[self._cross(running[moving], until_s - left[moving])]
             held = np.where(np.isnan(jobs.finished_s[running]), until_s, jobs.finished_s[running]) - self._now
             jobs.held_s[running] += held
-            jobs.attained_gpu_s[running] += held * jobs.gpus[running]
+            jobs.attained_gpu_s[running] += held * jobs.weight[running]
             idle = (jobs.rate[running] == 0) & np.isnan(jobs.finished_s[running])
             if idle.any():  # such a job has nothing to do until the next round, and holds nothing
                 jobs.held_s[running[idle]] -= left[idle]
-                jobs.attained_gpu_s[running[idle]] -= left[idle] * jobs.gpus[running[idle]]
+                jobs.attained_gpu_s[running[idle]] -= left[idle] * jobs.weight[running[idle]]
             ended = running[~np.isnan(jobs.finished_s[running])]
             if len(ended):
                 for job in ended.tolist():
@@ -320,6 +347,7 @@ class Engine:
                 if (placement := jobs.placements[job]) is not None:
                     self.world.trained(job, placement)
         self._now = until_s
+        self._set_rates_of_changed()
 
     def _cross(self, at: Ints, now_s: Floats) -> NDArray[np.bool_]:
         """Move jobs past their boundaries, each at its own time. Return (jobs,) a mask of those that go on."""
@@ -327,6 +355,9 @@ class Engine:
         jobs.progress[at] = jobs.boundary[at]
         rates, boundaries = self.world.crosses(at, jobs.placements[at].tolist(), jobs.progress[at])
         goes_on = ~np.isnan(rates)
+        if sharing := self._tenancy.sharing:
+            for i in np.flatnonzero(goes_on & np.isin(at, sharing)).tolist():
+                rates[i] *= self._speed(int(at[i]))
         jobs.finished_s[at[~goes_on]] = now_s[~goes_on]
         on = at[goes_on]
         jobs.rate[on], jobs.boundary[on] = rates[goes_on], boundaries[goes_on]
@@ -365,6 +396,7 @@ class Engine:
         self._log.policy_s.append(took_s)
         if self.watch is not None:
             self.watch(round, plan)
+        ids = self.world.workload.ids
         self._again_s = np.inf if plan.again_s is None else float(plan.again_s)
         self._log.contention.append((self._now, len(active)))
         wanted = {self._order.get(id, -1): placement for id, placement in plan.placements.items()}
@@ -373,12 +405,19 @@ class Engine:
         self._check(plan, stopped, moved)
         for job in stopped:
             self._stop(job)
+            if ids[job] in plan.lost:
+                self._jobs.progress[job] = self._jobs.saved[job] = 0.0
+        for job in [job for job, placement in moved.items() if same_place(jobs.placements[job], placement)]:
+            self._hold_another_part(job, moved.pop(job))
         waits = self._waits(moved)
+        for job in moved:
+            self._tenancy.leave(job)
         for job, placement in wanted.items():
             if job in moved:
                 self._place(job, placement, waits.get(job, Wait()))
             elif self.world.learns:
                 self._set_rate(job, placement)
+        self._set_rates_of_changed()
         if self.shares is not None:
             self.shares.decided(plan, self._now)
         if self.nodes.power is not None:
@@ -425,6 +464,9 @@ class Engine:
 
     def _view(self, job: int) -> JobView:
         jobs, told, progress = self._jobs, self.world.told, float(self._jobs.progress[job])
+        usage: Mapping[str, UsageOn] = {}
+        if self.profiles is not None:
+            usage = self.profiles.told(job, float(jobs.held_s[job]), self.cluster.gpu_types)
         return JobView(
             id=self.world.workload.ids[job],
             spec=self.world.spec(job),
@@ -440,6 +482,7 @@ class Engine:
             expected=told.expected(job, progress),
             rates=told.rates(job),
             remaining=told.remaining(job, progress),
+            usage=usage,
         )
 
     def _stop(self, job: int) -> None:
@@ -455,6 +498,8 @@ class Engine:
         first = bool(np.isnan(jobs.started_s[job]))
         old = jobs.placements[job] if wait.trains or not wait.seconds else None
         pause_s = 0.0 if wait.returns else self.world.pause_s(job, old, placement, left_s, first)
+        if self.pairs is not None:
+            self._tenancy.take(job, placement)
         self._set_rate(job, placement)
         # A job that trains meanwhile loses only the difference to its new rate.
         lost = max(1 - rate / float(jobs.rate[job]), 0.0) if wait.trains else 1.0
@@ -468,7 +513,24 @@ class Engine:
 
     def _set_rate(self, job: int, placement: Placement) -> None:
         rate = self.world.moves(job, placement, float(self._jobs.progress[job]))
-        self._jobs.rate[job], self._jobs.boundary[job] = rate.per_s, rate.boundary
+        self._jobs.rate[job], self._jobs.boundary[job] = rate.per_s * self._speed(job), rate.boundary
+
+    def _speed(self, job: int) -> float:
+        """Return how fast a job is beside those on its GPUs, over how fast it is alone."""
+        beside = self._tenancy.beside(job)
+        return self.pairs.speed(job, beside) if beside and self.pairs is not None else 1.0
+
+    def _set_rates_of_changed(self) -> None:
+        """Set the rates of jobs beside whom somebody came or went, without a pause."""
+        while self._tenancy.changed:
+            job = self._tenancy.changed.pop()
+            if (placement := self._jobs.placements[job]) is not None:
+                self._set_rate(job, placement)
+
+    def _hold_another_part(self, job: int, placement: Placement) -> None:
+        """Let a job hold another part of the GPUs that it is on, for which it does not stop."""
+        self._jobs.placements[job], self._jobs.weight[job] = placement, placement.weight
+        self._log.holds(job, placement, self._now)
 
     def outcome(self) -> Outcome:
         """Return what came of a run that is at its end."""

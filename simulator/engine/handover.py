@@ -21,7 +21,7 @@ ANY = 0  # in place of a GPU: how many of a node, since plans of the simulator n
 def counted(placement: Placement) -> Amounts:
     """Return what a placement holds, with its GPUs counted."""
     return {
-        share.node_id: Resources({ANY: float(share.gpus)}, share.cpus, share.memory_gib)
+        share.node_id: Resources({ANY: share.gpus * share.share}, share.cpus, share.memory_gib)
         for share in placement.shares
     }
 

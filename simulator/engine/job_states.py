@@ -32,7 +32,7 @@ class Begun:
 
 @dataclass
 class JobStates:
-    """All jobs of the workload as columns. The last seven say what a running job is doing."""
+    """All jobs of the workload as columns. The last eight say what a running job is doing."""
 
     progress: np.ndarray
     pause_s: np.ndarray
@@ -48,6 +48,7 @@ class JobStates:
     saved: np.ndarray  # progress at the last end of an epoch, or start
     saved_s: np.ndarray  # when that was
     gpus: np.ndarray  # held; 0: none
+    weight: np.ndarray  # GPUs by the part of each that is held, of a job that holds some
     placements: np.ndarray  # of Placement, None where it has none
     largest: list[dict[str, int]]  # most GPUs ever held, per GPU type
 
@@ -69,6 +70,7 @@ class JobStates:
             saved=np.zeros(count),
             saved_s=np.zeros(count),
             gpus=np.zeros(count, np.int64),
+            weight=np.zeros(count),
             placements=np.full(count, None, object),
             largest=[{} for _ in range(count)],
         )
@@ -84,7 +86,7 @@ class JobStates:
         if np.isnan(self.started_s[job]):
             self.started_s[job] = trains_s
         self.saved[job], self.saved_s[job] = self.progress[job], trains_s
-        self.placements[job], self.gpus[job] = placement, placement.gpus
+        self.placements[job], self.gpus[job], self.weight[job] = placement, placement.gpus, placement.weight
         most = self.largest[job]
         most[placement.gpu_type] = max(most.get(placement.gpu_type, 0), placement.gpus)
 
@@ -102,7 +104,7 @@ class RunLog:
 
     def holds(self, job: int, placement: Placement | None, now_s: float) -> None:
         """Note that the GPUs of a job change; None: it holds none from now on."""
-        gpu_type, gpus = ("", 0) if placement is None else (placement.gpu_type, placement.gpus)
+        gpu_type, gpus = ("", 0) if placement is None else (placement.gpu_type, placement.weight)
         self.holdings.append(AllocationChange(job, now_s, gpu_type, gpus))
 
     def outcome(self, workload: Workload, cluster: Cluster, jobs: JobStates) -> Outcome:

@@ -13,12 +13,15 @@ from ..traces.workload import Workload
 
 @dataclass(frozen=True)
 class AllocationChange:
-    """From `time_s` on a job holds so many GPUs of a type; 0: none. `job`: its position in the workload."""
+    """From `time_s` on a job holds so many GPUs of a type; 0: none. `job`: its position in the workload.
+
+    Of a GPU that two jobs share, each holds a part.
+    """
 
     job: int
     time_s: float
     gpu_type: str
-    gpus: int
+    gpus: float
 
 
 # Columns with one value per job.

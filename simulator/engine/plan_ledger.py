@@ -16,16 +16,18 @@ from .handover import ANY
 class PlanLedger:
     """What every job holds by the last plan. `policy`: the name of the policy, in words.
 
+    `tenants`: how many jobs may be on one GPU.
+
     Only the changes of a plan are checked; the rest was checked before.
     """
 
-    def __init__(self, cluster: Cluster, policy: str) -> None:
-        self._ledger, self._policy = Ledger(cluster), policy
+    def __init__(self, cluster: Cluster, policy: str, tenants: int = 1) -> None:
+        self._ledger, self._policy = Ledger(cluster, tenants), policy
 
     def change_nodes(self, cluster: Cluster) -> None:
         """Go on with the nodes that are up. Jobs must have released other nodes before."""
         if cluster is not self._ledger.cluster:
-            self._ledger = Ledger.of(cluster, self._ledger.held)
+            self._ledger = Ledger.of(cluster, self._ledger.held, self._ledger.tenants)
 
     def release(self, job: str) -> None:
         """Take from a job what it holds, if it holds anything."""

@@ -184,7 +184,7 @@ def _end(outcome: Outcome, jobs: Sequence[LiveJob], until_s: float, place: dict[
     """Return what became of the live jobs."""
     held: dict[int, list[Hold]] = {}
     for change in outcome.holdings:
-        held.setdefault(change.job, []).append(Hold(change.time_s, change.gpu_type, change.gpus))
+        held.setdefault(change.job, []).append(Hold(change.time_s, change.gpu_type, math.ceil(change.gpus)))
     found = WorldEnd(until_s, {}, {})
     for job in jobs:
         if job.part is Part.PROFILE:

@@ -23,12 +23,15 @@ def half_a_minute(gpus: int) -> float:
 
 
 @cache
-def rigid_spec(gpus: int, preemptible: bool = True, gpu_types: tuple[str, ...] = ()) -> JobSpec:
+def rigid_spec(
+    gpus: int, preemptible: bool = True, gpu_types: tuple[str, ...] = (), pool: str | None = None
+) -> JobSpec:
     """Return the spec of a rigid job. `gpu_types`: where it can run; empty: anywhere."""
     return JobSpec(
         name="trace-job",
         script="trace",
         preemptible=preemptible,
+        pool=pool,
         resources=ResourceRequest(
             gpus=gpus, max_gpus=max(gpus, 64), gpu_types=list(gpu_types) or None, cpus_per_gpu=0.0
         ),
@@ -39,10 +42,12 @@ def rigid_spec(gpus: int, preemptible: bool = True, gpu_types: tuple[str, ...] =
 class FixedSizeWorld:
     """A `World` without the rate of its jobs. The first start is free; a job ends at its first boundary.
 
-    Policies are told what a restart costs, and nothing else.
+    Policies are told what a restart costs, and nothing else. `pooled`: a job belongs to the pool of its virtual
+    cluster, as all of them are planned at once.
     """
 
     learns = False
+    pooled = False
     told: Told
 
     def __init__(self, workload: Workload, restart_s: RestartS = half_a_minute) -> None:
@@ -51,7 +56,8 @@ class FixedSizeWorld:
         self.told = ToldNothing(self.restart_s)
 
     def spec(self, job: int) -> JobSpec:
-        return rigid_spec(int(self.workload.gpus[job]), bool(self.workload.preemptible[job]))
+        pool = (self.workload.virtual_clusters[job] or None) if self.pooled else None
+        return rigid_spec(int(self.workload.gpus[job]), bool(self.workload.preemptible[job]), pool=pool)
 
     def pause_s(self, job: int, old: Placement | None, new: Placement, left_s: float, first: bool) -> float:
         """Return 0 s for the first start, later the seconds of a restart."""

@@ -63,11 +63,18 @@ class Intervals:
     gpus: np.ndarray
 
 
+def held_counts(holdings: Sequence[AllocationChange]) -> np.ndarray:
+    """Return (changes,) the GPUs held from each change on: whole numbers, unless jobs share GPUs."""
+    counts = np.array([h.gpus for h in holdings], float)
+    whole = counts.astype(np.int64)
+    return whole if (whole == counts).all() else counts
+
+
 def intervals(holdings: Sequence[AllocationChange]) -> Intervals:
     """Return the intervals between changes. The last change of a job gives its GPUs back."""
     job = np.array([h.job for h in holdings], np.int64)
     time_s = np.array([h.time_s for h in holdings], float)
-    gpus = np.array([h.gpus for h in holdings], np.int64)
+    gpus = held_counts(holdings)
     gpu_type = np.array([h.gpu_type for h in holdings], dtype=np.str_)
     order = np.lexsort((np.arange(len(job)), time_s, job))
     job, time_s, gpus, gpu_type = job[order], time_s[order], gpus[order], gpu_type[order]

@@ -23,7 +23,7 @@ from ..engine.outcome import AllocationChange, Outcome
 from ..traces.final_state import FinalState
 from ..traces.tables import Floats
 from ..traces.workload import Workload
-from .metrics import figures
+from .metrics import figures, held_counts
 
 FORMAT, VERSION = "coadapt-run", 4
 DESCRIPTION, COLUMNS = "run.json", "columns.npz"
@@ -68,7 +68,7 @@ def save(run: SavedRun, folder: Path) -> None:
     columns |= {
         "holding_job": np.array([h.job for h in outcome.holdings], np.int64),
         "holding_time_s": np.array([h.time_s for h in outcome.holdings], float),
-        "holding_gpus": np.array([h.gpus for h in outcome.holdings], np.int64),
+        "holding_gpus": held_counts(outcome.holdings),
         "holding_gpu_type": _text([h.gpu_type for h in outcome.holdings]),
     }
     packed = io.BytesIO()

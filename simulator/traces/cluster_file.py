@@ -29,6 +29,11 @@ class SimulatedCluster:
         return tuple(sorted(name for name in self.parts if name != WHOLE))
 
     @property
+    def joined(self) -> Cluster:
+        """All nodes as one cluster; each node keeps the name of its pool."""
+        return Cluster(tuple(replace(node, pool=name) for name, part in self.parts.items() for node in part.nodes))
+
+    @property
     def gpu_types(self) -> tuple[str, ...]:
         return tuple(sorted({t for part in self.parts.values() for t in part.gpu_types}))
 

@@ -1,0 +1,415 @@
+"""Lucid: new jobs are measured briefly, pairs that do not disturb each other share GPUs, and the rest waits by
+GPUs times expected duration. Nothing that runs is stopped, but for jobs in the profiler (thesis, chapter 4).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Annotated
+
+import numpy as np
+from pydantic import Field, field_validator
+
+from ..core.decisions import Refused, Waiting, WaitReason
+from ..core.gpu_memory import MEMORY_GIB
+from ..core.placement import Placement
+from ..core.usage import Usage, UsageOn
+from ..core.wording import n_gpus, span
+from .choosing.decided import QueueReasons, decisions_of
+from .contract.explanation import Explanation, expectation, explained, job_of
+from .contract.round import JobView, Plan, Round
+from .contract.traits import PolicyTraits
+from .packing.areas import Areas
+from .packing.arrived import Arrived
+from .packing.binder import CAPACITY, Facts, ModeOptions, Packing, Partner, Rules, mode
+from .packing.models import SLOT_S, Arrivals, PackingModels, default_models
+from .packing.profiler import Newcomer, ProfilerOptions, borrows, evicted, returns, started
+from .packing.starting import Sharing, Sizes, Starting
+from .queueing import QueueingOptions
+from .registry import register
+
+NAMES = ("tiny", "medium", "jumbo")  # of Sharing Scores
+MOST_TOLD = 4  # jobs that an explanation names
+
+
+class OnFailure(StrEnum):
+    """What a job without room does to those behind it; `auto`: it holds them up only while nothing is shared."""
+
+    AUTO = "auto"
+    SKIP = "skip"
+    STOP = "stop"
+
+
+class Progress(StrEnum):
+    """What becomes of the work that a job does while it is measured."""
+
+    KEPT = "kept"
+    LOST = "lost"
+
+
+class LucidOptions(QueueingOptions):
+    """What an operator may set; what the text leaves open is named here.
+
+    packing: how much is shared; modes: thresholds of `auto`.
+    thresholds: pair speeds (medium, tiny) between jumbo, medium and tiny jobs.
+    sharing, on_failure, partner: see the classes.
+    most_shared_gpus: larger jobs share nothing. share_distributed: whether jobs on several nodes do.
+    least_left: a partner must have at least so much of the newcomer's time left. compare_totals: both from their
+        beginnings, as the published simulator does.
+    unstable: a pair is parted where the use of one of late differs by so much of its mean; None: never.
+    gpu_memory_gib: by GPU type, where nodes and the table of known types do not tell.
+    profile_progress: `lost` lets jobs begin anew after they were measured, in simulations.
+    """
+
+    packing: Packing = Packing.AUTO
+    modes: ModeOptions = ModeOptions()
+    thresholds: tuple[float, float] = (0.85, 0.95)
+    sharing: Sharing = Sharing.FIRST
+    on_failure: OnFailure = OnFailure.AUTO
+    partner: Partner = Partner.LIGHTEST
+    most_shared_gpus: int = Field(default=8, ge=1)
+    share_distributed: bool = False
+    least_left: float = Field(default=0.5, ge=0)
+    compare_totals: bool = False
+    unstable: float | None = Field(default=None, gt=0)
+    profiler: ProfilerOptions = ProfilerOptions()
+    gpu_memory_gib: dict[str, Annotated[float, Field(gt=0)]] = Field(default_factory=dict)
+    profile_progress: Progress = Progress.KEPT
+
+    @field_validator("thresholds")
+    @classmethod
+    def _rise(cls, thresholds: tuple[float, float]) -> tuple[float, float]:
+        medium, tiny = thresholds
+        if not 0 < medium <= tiny <= 1:
+            raise ValueError(f"{medium:g}, {tiny:g} is not accepted; 0 < medium <= tiny <= 1 is")
+        return thresholds
+
+
+@register("lucid")
+class LucidPolicy:
+    """Measures new jobs on a few nodes, packs pairs, and starts the job with least expected GPU-time first."""
+
+    Options = LucidOptions
+    traits = PolicyTraits(
+        fixed_sizes=True,
+        uses_models=False,
+        preempts=False,
+        needs_expected=True,
+        shares_gpus=True,
+        crosses_pools=True,
+    )
+    options: LucidOptions
+
+    _evicts_always = True  # also jobs in the profiler whose place nobody waits for
+    _least_speed = 0.0  # of pairs
+
+    def __init__(self, options: LucidOptions | None = None, models: PackingModels | None = None) -> None:
+        self.options = options or LucidOptions()
+        self.models = models or default_models(self.options.thresholds)
+        self._areas: Areas | None = None
+        self._memory_gib = {**MEMORY_GIB, **self.options.gpu_memory_gib}
+        self._arrived = Arrived()
+        self._scores: dict[str, tuple[int, float]] = {}  # job -> Sharing Score, GiB
+        self._totals: dict[str, float] = {}  # job -> seconds that it was expected to take from its beginning
+
+    # --- a round ----------------------------------------------------------------------------------------------
+
+    def plan(self, round: Round) -> Plan:
+        """Let measured jobs go, measure others, and start waiting jobs in the order of expected GPU-time."""
+        columns, now = round.columns, round.now
+        ids: list[str] = columns.ids.tolist()
+        areas = self._areas_of(round)
+        areas.follow({id: at for id, at in zip(ids, columns.placements.tolist(), strict=True) if at is not None})
+        self._forget(ids)
+        self._arrived.note(ids, columns.submitted_s, columns.gpus, now)
+        parted = self._part(round, areas)
+        newcomers = self._newcomers(round, ids, areas)
+        again_s, gone = self._measure(areas, newcomers, now)
+        left_s = self._left_s(round)
+        order = columns.by(columns.gpus * left_s)
+        tried = self._start(round, ids, order, left_s, areas, {*newcomers, *parted})
+        if self.models.ahead is not None and self.options.packing is Packing.AUTO and not tried.all():
+            slot_s = (np.floor(now / SLOT_S) + 1) * SLOT_S  # the forecast, and with it the mode, may change then
+            again_s = slot_s if again_s is None else min(again_s, slot_s)
+        placements = areas.held
+        reasons = Reasons(round, placements, order, tried, frozenset(newcomers))
+        lost = self.options.profile_progress is Progress.LOST
+        return Plan(
+            placements,
+            decisions=decisions_of(round, placements, reasons.why),
+            order=order,
+            again_s=again_s,
+            lost=frozenset(gone) if lost else frozenset(),
+        )
+
+    def _areas_of(self, round: Round) -> Areas:
+        if self._areas is None or self._areas.cluster is not round.cluster:
+            before, self._areas = self._areas, Areas(round.cluster, self.options.profiler)
+            for node in self._borrowed(round, self._areas, before):
+                self._areas.borrow(node)
+        return self._areas
+
+    def _borrowed(self, round: Round, areas: Areas, before: Areas | None) -> list[str]:
+        """Return the nodes that were borrowed before; after a restart the jobs that are measured there tell."""
+        if areas.profiler is None:
+            return []
+        if before is not None:
+            return [node for node in before.borrowed if node in round.cluster.by_id]
+        found: dict[str, None] = {}
+        for job in round.jobs:
+            if job.placement is not None and not areas.is_measured(job.placement) and self._is_new(job):
+                found.update(dict.fromkeys(share.node_id for share in job.placement.shares))
+        return [node for node in found if node in round.cluster.by_id][: self.options.profiler.most_borrowed]
+
+    def _is_new(self, job: JobView) -> bool:
+        gpus, options = job.spec.asked_gpus, self.options.profiler
+        return gpus <= options.n_prof and job.attained_gpu_s < options.burst_s * gpus
+
+    def _forget(self, ids: Collection[str]) -> None:
+        if len(self._totals) > 2 * len(ids) + 1000:  # jobs that have ended; it is enough to do so now and then
+            there = set(ids)
+            self._scores = {id: known for id, known in self._scores.items() if id in there}
+            self._totals = {id: known for id, known in self._totals.items() if id in there}
+
+    def _mode(self, now: float) -> Packing:
+        """Return how much is shared now."""
+        if self.options.packing is not Packing.AUTO:
+            return self.options.packing
+        return mode(self._arrived.of_slot(now), self._ahead(now).jobs, self.options.modes)
+
+    def _ahead(self, now: float) -> Arrivals:
+        return self._arrived.mean if self.models.ahead is None else self.models.ahead(now)
+
+    def _left_s(self, round: Round) -> np.ndarray:
+        """Return (jobs,) what each job still needs, s; inf: nobody knows."""
+        return np.nan_to_num(round.columns.remaining_s, nan=np.inf)
+
+    # --- the profiler -----------------------------------------------------------------------------------------
+
+    def _newcomers(self, round: Round, ids: list[str], areas: Areas) -> dict[str, Newcomer]:
+        """Return the jobs that are measured, or wait for it."""
+        if areas.profiler is None:
+            return {}
+        own, columns, options = areas.profiler, round.columns, self.options.profiler
+        new = (columns.gpus <= options.n_prof) & (columns.attained_gpu_s < options.burst_s * columns.gpus)
+        new &= columns.held == 0
+        new |= np.array([id in own.held for id in ids], bool)
+        found: dict[str, Newcomer] = {}
+        for i in np.flatnonzero(new).tolist():
+            job, gpus = round.jobs[i], int(columns.gpus[i])
+            attained_s = float(columns.attained_gpu_s[i]) / gpus
+            if gpus <= own.most(job.spec, gpus):
+                found[ids[i]] = Newcomer(ids[i], gpus, job.submitted_s, attained_s, job.spec.cold_start_s)
+        return found
+
+    def _measure(self, areas: Areas, newcomers: dict[str, Newcomer], now: float) -> tuple[float | None, list[str]]:
+        """Let jobs go that were measured, and begin with others. Return when the next has to go, and who went."""
+        if areas.profiler is None:
+            return None, []
+        options = self.options.profiler
+        here = [one for id, one in newcomers.items() if id in areas.profiler.held]
+        waits = len(here) < len(newcomers)
+        gone = evicted(here, options.limit_s(len(areas.borrowed))) if waits or self._evicts_always else []
+        for id in gone:
+            areas.profiler.give_back(id)
+            del newcomers[id]
+        waiting = [one for id, one in newcomers.items() if id not in areas.profiler.held]
+        self._scale(areas, len(waiting), now)
+        own, limit_s = areas.profiler, options.limit_s(len(areas.borrowed))
+        started(waiting, options.order, lambda one: own.find(one.gpus, own.cluster.gpu_types), own.take)
+        ends = [now + max(one.left_s(limit_s), 0.0) for id, one in newcomers.items() if id in own.held]
+        return min(ends, default=None), gone
+
+    def _scale(self, areas: Areas, waiting: int, now: float) -> None:
+        """Borrow a node in a burst, and give it back afterwards."""
+        options = self.options.profiler
+        if borrows(waiting, len(areas.borrowed), options):
+            idle = areas.idle_nodes()
+            pool = max(sorted(idle), key=lambda name: len(idle[name]), default=None)
+            if pool is not None and idle[pool]:
+                areas.borrow(idle[pool][-1])
+        elif areas.borrowed and returns(waiting, options, self._ahead(now).gpus):
+            areas.give_back(areas.idle_borrowed())
+
+    # --- the orchestrator and the binder ----------------------------------------------------------------------
+
+    def _start(
+        self,
+        round: Round,
+        ids: list[str],
+        order: np.ndarray,
+        left_s: np.ndarray,
+        areas: Areas,
+        others: Collection[str],
+    ) -> np.ndarray:
+        """Start jobs in order, beside partners or alone (Algorithm 4). Return a mask of those that were tried."""
+        options, gpus, held = self.options, round.columns.gpus.tolist(), areas.held
+        how = self._mode(round.now)
+        stops = (
+            how is Packing.OFF if options.on_failure is OnFailure.AUTO else options.on_failure is OnFailure.STOP
+        )
+        starting, tried = self._starting(round, ids, left_s, areas, how), np.zeros(len(ids), bool)
+        closed: set[str] = set()
+        for i in order.tolist():
+            id = ids[i]
+            if id in held or id in others:
+                continue
+            spec = round.jobs[i].spec
+            pool = spec.pool or ""
+            if (here := starting.get(pool)) is None or pool in closed:
+                continue
+            tried[i] = True
+            waits = here.is_hopeless(gpus[i]) or here.start(id, spec, gpus[i]) is None
+            if waits and stops and gpus[i] <= here.tenants.most(spec, gpus[i]):
+                closed.add(pool)
+        return tried
+
+    def _starting(
+        self, round: Round, ids: list[str], left_s: np.ndarray, areas: Areas, how: Packing
+    ) -> dict[str, Starting]:
+        """Return what starts the jobs of each pool."""
+        options, gpus = self.options, round.columns.gpus.tolist()
+        at, lefts = {id: i for i, id in enumerate(ids)}, left_s.tolist()
+
+        def facts(id: str) -> Facts:
+            i = at[id]
+            return self._facts(round.jobs[i], gpus[i], lefts[i])
+
+        sizes, rules = Sizes(options.most_shared_gpus, options.share_distributed), self._rules(how)
+        return {
+            pool: Starting(
+                tenants, rules, sizes, options.sharing, options.partner, facts, self._speed, self._least_speed
+            )
+            for pool, tenants in areas.pools.items()
+        }
+
+    def _rules(self, how: Packing) -> Rules:
+        return Rules(CAPACITY[how], self.options.least_left, self.options.compare_totals, self._memory_gib)
+
+    def _facts(self, job: JobView, gpus: int, left_s: float) -> Facts:
+        """Return what the binder goes by of a job. What was once known of its use stays, as of its profile."""
+        known = self._scores.get(job.id)
+        if known is None and (seen := _usage(job.usage)) is not None:
+            known = self._scores[job.id] = self.models.score(seen), seen.memory_gib or 0.0
+        score, gib = (None, None) if known is None else known
+        if job.id not in self._totals and np.isfinite(left_s):
+            self._totals[job.id] = left_s + job.attained_gpu_s / gpus
+        return Facts(job.id, gpus, score, gib, left_s, self._totals.get(job.id, left_s), _usage(job.usage))
+
+    def _speed(self, new: Facts, old: Facts) -> float:
+        """Return the mean speed of two jobs that share GPUs, as it is foretold."""
+        if self.models.speeds is None or new.usage is None or old.usage is None:
+            return 0.0
+        return sum(self.models.speeds(new.usage, old.usage)) / 2
+
+    def _part(self, round: Round, areas: Areas) -> list[str]:
+        """Stop the later one of pairs whose use of GPUs became unstable. Return who was stopped; they wait."""
+        if self.options.unstable is None:
+            return []
+        at, found = {id: i for i, id in enumerate(round.columns.ids.tolist())}, list[str]()
+        for tenants in areas.pools.values():
+            for first, second in tenants.pairs():
+                pair = [round.jobs[at[first]], round.jobs[at[second]]]
+                if any(_is_unstable(job.usage, self.options.unstable) for job in pair):
+                    later = max(pair, key=lambda job: (job.submitted_s, job.id))
+                    tenants.part(later.id)
+                    found.append(later.id)
+        return found
+
+    # --- explanations -----------------------------------------------------------------------------------------
+
+    def explain(self, job: str, round: Round, plan: Plan) -> Explanation:
+        """Explain a job by its priority and its terms, and by who is or could be beside it."""
+        i = job_of(job, round)
+        view, gpus = round.jobs[i], int(round.columns.gpus[i])
+        sentence, facts = expectation(view, "it comes after jobs of known length")
+        said = [sentence]
+        left_s = float(np.nan_to_num(round.columns.remaining_s[i], nan=np.inf))
+        if np.isfinite(left_s):
+            hours = gpus * left_s / 3600
+            said.append(
+                f"Priority: {n_gpus(gpus)} x {span(left_s)} = {hours:.3g} GPU-hours; the least comes first."
+            )
+            facts["priority_gpu_s"] = gpus * left_s
+        own = self._facts(view, gpus, left_s)
+        facts["sharing_score"] = own.score
+        said.append(
+            "Its use of GPUs is not known yet, so it shares none."
+            if own.score is None
+            else f"By its use of GPUs it is {NAMES[own.score]} (Sharing Score {own.score})."
+        )
+        beside = _beside(view.id, plan)
+        facts["beside"] = beside
+        if beside:
+            said.append(f"It shares its GPUs with {', '.join(beside)}.")
+        elif view.id not in plan.placements and own.score is not None:
+            said += self._why_no_partner(view, own, round, plan)
+        return explained(job, round, plan, said, facts)
+
+    def _why_no_partner(self, view: JobView, own: Facts, round: Round, plan: Plan) -> list[str]:
+        how = self._mode(round.now)
+        if how is Packing.OFF:
+            return ["Nothing is shared now, as few jobs are to come."]
+        rules, said = self._rules(how), list[str]()
+        for j, other in enumerate(round.jobs):
+            at = plan.placements.get(other.id)
+            if at is None or other.spec.pool != view.spec.pool or len(said) >= MOST_TOLD:
+                continue
+            if _beside(other.id, plan):
+                said.append(f"Not beside {other.id}: it has a partner.")
+                continue
+            left_s = float(np.nan_to_num(round.columns.remaining_s[j], nan=np.inf))
+            old = self._facts(other, int(round.columns.gpus[j]), left_s)
+            if (why := rules.refuses(own, old, at.gpu_type)) is not None:
+                said.append(f"Not beside {other.id}: {why}.")
+        return said
+
+
+@dataclass(frozen=True, eq=False)
+class Reasons:
+    """Tells why jobs wait. `newcomers`: those that are measured first."""
+
+    round: Round
+    placements: Mapping[str, Placement]
+    order: np.ndarray
+    tried: np.ndarray
+    newcomers: frozenset[str]
+
+    def why(self, i: int) -> Waiting | Refused:
+        job = self.round.jobs[i]
+        if job.id in self.newcomers:
+            return Waiting(
+                WaitReason.MEASURING, "It waits for a node that measures new jobs; least GPUs come first."
+            )
+        part = replace_cluster(self.round, job.spec.pool or "")
+        return QueueReasons(part, self.placements, self.order, self.tried, len(part.cluster.gpu_types) > 1).why(i)
+
+
+def replace_cluster(round: Round, pool: str) -> Round:
+    """Return a round with the nodes of one pool only, for sentences on what is free there."""
+    return Round(round.now, round.length, round.cluster.of_pool(pool), round.jobs, round.asleep, round.sharing)
+
+
+def _beside(id: str, plan: Plan) -> list[str]:
+    """Return the jobs that share GPUs with a job."""
+    mine = plan.placements.get(id)
+    if mine is None or all(share.share == 1.0 for share in mine.shares):
+        return []
+    return sorted(other for other, at in plan.placements.items() if other != id and at.devices & mine.devices)
+
+
+def _usage(by_type: Mapping[str, UsageOn]) -> Usage | None:
+    """Return how a job used the GPUs that it held longest, if that is known."""
+    found = [one.mean for one in by_type.values() if one.mean.gpu_util is not None]
+    return max(found, key=lambda usage: usage.seconds, default=None)
+
+
+def _is_unstable(by_type: Mapping[str, UsageOn], most: float) -> bool:
+    """Return whether the use of late differs much from the mean."""
+    for one in by_type.values():
+        mean, recent = one.mean.gpu_util, one.recent.gpu_util
+        if mean and recent is not None and abs(recent - mean) > most * mean:
+            return True
+    return False

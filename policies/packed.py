@@ -1,0 +1,141 @@
+"""Packs jobs as `lucid` does, and does better by four ideas: nothing that was trained is thrown away, partners are
+chosen by the speed of the pair, the order goes by what is left given what was attained, and jobs that may be
+preempted give way where that pays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field
+
+from .contract.round import Round
+from .contract.traits import PolicyTraits
+from .lucid import LucidOptions, LucidPolicy
+from .packing.areas import Areas
+from .packing.binder import Packing, Partner, Rules
+from .packing.models import PackingModels
+from .packing.profiler import ProfilerOptions
+from .packing.starting import Sharing, room_by_stopping
+from .packing.tenants import Tenants
+from .placing.demand import Demand
+from .placing.speeds import types_for
+from .registry import register
+
+ANY_SCORES = 4  # both may be jumbo
+
+
+class GivingWay(BaseModel):
+    """When a job that may be preempted gives way to one that waits.
+
+    factor: it is expected to hold its GPUs for so many times as long as the other, at least.
+    least_s: it has trained for at least so long since it began, so that a restart does not eat what it does.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    factor: float = Field(default=2.0, ge=1)
+    least_s: float = Field(default=120.0, ge=0)
+
+
+class PackedOptions(LucidOptions):
+    """What an operator may set, beside what `lucid` has.
+
+    preempts: whether jobs that may be preempted give way to others.
+    grows_with: a job that has outlived its estimate is expected to need so many times what it had.
+    least_speed: a pair is made if both together are foretold to run at so much of their speed alone, at least.
+    """
+
+    packing: Packing = Packing.DEFAULT
+    sharing: Sharing = Sharing.LAST
+    partner: Partner = Partner.FASTEST
+    profiler: ProfilerOptions = ProfilerOptions(nodes=0)
+    preempts: bool = True
+    giving_way: GivingWay = GivingWay()
+    grows_with: float = Field(default=0.5, ge=0)
+    least_speed: float = Field(default=0.85, ge=0, le=1)
+
+
+@register("packed")
+class PackedPolicy(LucidPolicy):
+    """Runs the jobs with least expected GPU-time left, in pairs where these lose little."""
+
+    Options = PackedOptions
+    traits = PolicyTraits(
+        fixed_sizes=True,
+        uses_models=False,
+        preempts=True,
+        needs_expected=True,
+        shares_gpus=True,
+        crosses_pools=True,
+    )
+    options: PackedOptions
+
+    _evicts_always = False
+
+    def __init__(self, options: PackedOptions | None = None, models: PackingModels | None = None) -> None:
+        super().__init__(options or PackedOptions(), models)
+        self._least_speed = self.options.least_speed
+
+    def _left_s(self, round: Round) -> np.ndarray:
+        """Return (jobs,) what each job is expected to need yet: more, the longer it went on beyond its estimate.
+
+        Lengths of jobs have heavy tails: one that has outlived its estimate is not about to end.
+        """
+        columns = round.columns
+        return np.maximum(super()._left_s(round), self.options.grows_with * columns.attained_gpu_s / columns.gpus)
+
+    def _rules(self, how: Packing) -> Rules:
+        """Return rules without scores: pairs go by the speed that is foretold of them."""
+        rules = super()._rules(how)
+        return rules if how is Packing.OFF else replace(rules, capacity=ANY_SCORES)
+
+    def _start(
+        self,
+        round: Round,
+        ids: list[str],
+        order: np.ndarray,
+        left_s: np.ndarray,
+        areas: Areas,
+        others: Collection[str],
+    ) -> np.ndarray:
+        """Start jobs in order: alone, else beside a partner, else where jobs give way that have much more left."""
+        columns, gpus = round.columns, round.columns.gpus.tolist()
+        starting = self._starting(round, ids, left_s, areas, self._mode(round.now))
+        need_gpu_s = (columns.gpus * left_s).tolist()
+        victims = {pool: self._victims(round, ids, order, tenants) for pool, tenants in areas.pools.items()}
+        at, in_vain, tried = {id: i for i, id in enumerate(ids)}, set[tuple[str, int]](), np.zeros(len(ids), bool)
+        for i in order.tolist():
+            id, spec = ids[i], round.jobs[i].spec
+            pool = spec.pool or ""
+            if id in others or (here := starting.get(pool)) is None or id in here.tenants.held:
+                continue
+            tried[i] = True
+            if not here.is_hopeless(gpus[i]) and here.start(id, spec, gpus[i]) is not None:
+                continue
+            if (pool, gpus[i]) in in_vain:
+                continue  # a job with less to do found nobody who gives way
+            least = self.options.giving_way.factor * need_gpu_s[i]
+            may = [one for one in victims[pool] if all(need_gpu_s[at[job]] > least for job in one)]
+            types, demand = types_for(spec, gpus[i], here.tenants.cluster), Demand.of(spec)
+            gone = room_by_stopping(here.tenants, id, gpus[i], types, demand, may) if may else None
+            if gone is None:
+                in_vain.add((pool, gpus[i]))
+                continue
+            victims[pool] = [one for one in victims[pool] if not set(one) & set(gone)]
+            starting[pool] = self._starting(round, ids, left_s, areas, self._mode(round.now))[pool]
+        return tried
+
+    def _victims(self, round: Round, ids: list[str], order: np.ndarray, tenants: Tenants) -> list[list[str]]:
+        """Return the jobs that may give way, those on the same GPUs together; who has most to do comes first."""
+        if not self.options.preempts:
+            return []
+        columns, least_s = round.columns, self.options.giving_way.least_s
+        may = columns.preemptible & (columns.held > 0) & (columns.attained_gpu_s >= least_s * columns.gpus)
+        found: dict[frozenset[tuple[str, int]], list[str]] = {}
+        for i in order[::-1].tolist():
+            if ids[i] in tenants.held and may[i]:
+                found.setdefault(tenants.held[ids[i]].devices, []).append(ids[i])
+        return [jobs for jobs in found.values() if len(jobs) == 2 or tenants.partner(jobs[0]) is None]
