@@ -1,0 +1,1 @@
+"""How well two jobs go together on one GPU, by what each uses of it alone."""
