@@ -277,6 +277,21 @@ BENCHMARKS = (
         ),
     ),
     Benchmark(
+        "fairness_live",
+        "Three teams on an emulated cluster of three GPU types, as its store tells afterwards.",
+        (
+            Figure("lent_rounds", "most rounds that an idle guarantee was free while others waited", "<= 2"),
+            Figure("back_rounds", "most rounds that one that was asked for lacked, beyond leases", "<= 2"),
+            Figure("caps_exceeded", "events after which a team held more than its cap", "= 0"),
+            Figure("steps_lost_max", "most steps that a reclaimed job did again", "<= 1"),
+            Figure("jobs_lost", "jobs that did not end as they should", "= 0"),
+            Figure("reclaimed", "jobs that gave way", ">= 1"),
+            Figure("lent", "GPUs of idle guarantees that were lent"),
+            Figure("guarantees_asked", "times that a guarantee was asked for and lacked GPUs"),
+            Figure("back_s_max", "longest that one lacked GPUs, leases included, s"),
+        ),
+    ),
+    Benchmark(
         "exactness",
         "Plans of the structured solver are feasible, their proven gaps hold; the engine's LPs are exact.",
         (

@@ -327,7 +327,8 @@ class SchedulingCycle:
 
     def _diff(self, nodes: NodesSnapshot, now: float) -> list[CycleAction]:
         jobs, holding = self._store.unretired, self._store.holding
-        return actions(jobs, holding, self._wanted, nodes, self._settings.release_timeout_s, now)
+        late_s, teams = self._settings.release_timeout_s, self.teams.now
+        return actions(jobs, holding, self._wanted, nodes, late_s, now, teams)
 
     def _apply(self, action: CycleAction, nodes: NodesSnapshot, now: float) -> None:
         job_id = action.work.job_id if isinstance(action, StartProfile) else action.job_id

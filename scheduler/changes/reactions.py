@@ -178,9 +178,8 @@ def lose_everything(job: JobRecord, reason: str, now: float) -> Reaction:
     )
     if job.spec.restarts is RestartPolicy.NEVER and job.held and job.state.started_s is not None and not leaving:
         return end(lost, Phase.FAILED, reason, now, POLICY)
-    return Reaction(
-        _requeue(lost, reason, now), (_event(job, EventKind.LOST, now, reason),) if had else (), round=True
-    )
+    told = (_event(job, EventKind.LOST, now, reason, held={}),) if had else ()
+    return Reaction(_requeue(lost, reason, now), told, round=True)
 
 
 def lose_slots(
@@ -208,7 +207,8 @@ def lose_slots(
         pending_since_s=job.pending_since_s if set(keep[1]) - set(keep[0]) else None,
     )
     text = f"lost node {', '.join(sorted(node[:8] for node in gone))}{known}"
-    return Reaction(_requeue(changed, text, now), (_event(job, EventKind.LOST, now, text),), round=True)
+    told = _event(job, EventKind.LOST, now, text, held=_counts(changed.held))
+    return Reaction(_requeue(changed, text, now), (told,), round=True)
 
 
 def _profile_finished(job: JobRecord, event: ProfileFinished, now: float) -> Reaction:
@@ -319,6 +319,7 @@ def _running(job: JobRecord, event: Running, now: float) -> Reaction:
     text = f"runs on {gpus}x{gpu_type} on {nodes} node{'s' * (nodes > 1)}{_after(job, event)}"
     data = {"gpu_type": gpu_type, "gpus": gpus, "nodes": nodes, "warm": event.warm, "pause_s": event.pause_s}
     data |= {"first": job.state.started_s is None, "elsewhere": set(event.slots) != set(job.group)}
+    data |= {"held": _counts(changed.held)}
     return Reaction(changed, (_event(job, EventKind.RUNNING, now, text, recovered=event.recovered, **data),))
 
 
@@ -383,7 +384,8 @@ def _released(job: JobRecord, event: Released, now: float) -> Reaction:
     kind = EventKind.EVICTED if changed.state.evictions > job.state.evictions else EventKind.RELEASED
     # A round would give slots where nothing could start again at once, so only those that trained ask for one.
     lost = job.active and bool((set(job.target) - set(target)) & set(job.group))
-    return Reaction(changed, (_event(job, kind, now, "; ".join(texts)),) if texts else (), round=lost)
+    told = _event(job, kind, now, "; ".join(texts), held=_counts(held))
+    return Reaction(changed, (told,) if texts else (), round=lost)
 
 
 def _who_left(job: JobRecord, gone: set[Slot]) -> list[str]:
@@ -424,11 +426,16 @@ def _why_it_left(job: JobRecord, moved: Iterable[Slot]) -> str:
 
 def gpus_of(slots: Iterable[Slot | None]) -> str:
     """Return the GPUs of slots in words, such as `1xa100, 2xt4`."""
+    return ", ".join(f"{gpus}x{gpu_type}" for gpu_type, gpus in _counts(slots).items())
+
+
+def _counts(slots: Iterable[Slot | None]) -> dict[str, int]:
+    """Return the GPUs of slots by type; as `held` of an event, those that a job holds from then on."""
     counts: Counter[str] = Counter()
     for slot in slots:
         if slot is not None:
             counts[slot.gpu_type] += slot.gpus
-    return ", ".join(f"{gpus}x{gpu_type}" for gpu_type, gpus in sorted(counts.items()))
+    return dict(sorted(counts.items()))
 
 
 def _reported(job: JobRecord, event: Reported, now: float) -> Reaction:
@@ -529,7 +536,9 @@ def claim(
     gpus = sum(slot.gpus for slot in slots)
     leaves = {Stopped.EVICTED: " to other jobs", Stopped.DRAINED: ", whose nodes go away"}
     text = f"is to use {gpus}x{slots[0].gpu_type}" if slots else f"is to leave its GPUs{leaves.get(why, '')}"
-    return Reaction(changed, (_event(job, EventKind.PLACED, now, text, gpus=gpus, **(causes or {})),))
+    data = {"gpus": gpus, "gpu_type": slots[0].gpu_type if slots else None, "held": _counts(changed.held)}
+    data |= causes or {}
+    return Reaction(changed, (_event(job, EventKind.PLACED, now, text, **data),))
 
 
 def force_out(job: JobRecord, now: float) -> Reaction:

@@ -1,7 +1,8 @@
 """Decides which commands to send now, so that jobs get from what they hold to what a plan wants. Pure.
 
 `step` is called whenever something has changed. It never over-commits. A job claims GPUs, CPUs and memory only
-when they are free. A job that leaves slots holds them until its executor says that they are released.
+when they are free. A job that leaves slots holds them until its executor says that they are released, and until
+then they count for the cap of its team, too.
 
 A job trains where it is until its new slots are free. It is stopped or shrunk early in one case only: others wait
 for what it gives up, and nothing else would free it. Two jobs that swap are an example.
@@ -11,7 +12,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from ...core.cluster import Cluster
 from ...core.job import JobSpec
@@ -28,6 +29,7 @@ class Holding:
     held: where its workers may still live, a superset of `target`.
     shrinks: whether the job can train on a part of its target; a rigid job cannot.
     patience_s: how long the job may take to leave slots.
+    caps: GPU type -> what `room` calls the cap of its team. The CPUs there are the GPUs that the team may have.
     """
 
     target: frozenset[Slot] = frozenset()
@@ -35,6 +37,7 @@ class Holding:
     pending_since_s: float | None = None
     shrinks: bool = True
     patience_s: float = 0.0
+    caps: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def releasing(self) -> frozenset[Slot]:
@@ -173,7 +176,7 @@ class _Step:
         self.wanted = {job_id: frozenset(wanted.get(job_id, ())) for job_id in holdings}
         self.free = dict(room)
         for holding in holdings.values():
-            add(self.free, _total(holding.held), -1.0)
+            add(self.free, total(holding.held, holding.caps), -1.0)
         self._adds: dict[str, Amounts] = {}
         self.moving = [j for j, held in self.holdings.items() if not same_amounts(self.wanted[j], held.target)]
 
@@ -186,7 +189,7 @@ class _Step:
     def adds(self, job_id: str) -> Amounts:
         """Return what a job shall have beyond its target."""
         if job_id not in self._adds:
-            self._adds[job_id] = _beyond(self.wanted[job_id], self.holdings[job_id].target)
+            self._adds[job_id] = self.beyond(job_id, self.wanted[job_id], self.holdings[job_id].target)
         return self._adds[job_id]
 
     def fits(self, job_id: str) -> bool:
@@ -194,11 +197,17 @@ class _Step:
 
         A job may claim slots that it is leaving itself: its executor waits for them.
         """
-        return not short_of(_beyond(self.wanted[job_id], self.holdings[job_id].held), self.free)
+        return not short_of(self.beyond(job_id, self.wanted[job_id], self.holdings[job_id].held), self.free)
+
+    def beyond(self, job_id: str, slots: frozenset[Slot], had: frozenset[Slot]) -> Amounts:
+        """Return what slots of a job have beyond those that it had, caps included."""
+        more = dict(_beyond(slots, had))
+        add(more, _counted(slots - had, self.holdings[job_id].caps))
+        return more
 
     def send(self, job_id: str, slots: frozenset[Slot]) -> Assign:
         held = self.holdings[job_id]
-        add(self.free, _beyond(slots, held.held), -1.0)
+        add(self.free, self.beyond(job_id, slots, held.held), -1.0)
         self.holdings[job_id] = replace(held, target=slots, held=slots | held.held)
         self._adds.pop(job_id, None)
         return Assign(job_id, tuple(sorted(slots)))
@@ -220,11 +229,11 @@ class _Step:
     def stuck(self, waiting: Sequence[str]) -> set[tuple[str, int]]:
         """Return what is short even after all releases on their way and all moves that these make possible.
 
-        Each entry is (node id, GPU), or (node id, OTHERWISE) for CPUs and memory.
+        Each entry is (node id, GPU), or (node id, OTHERWISE) for CPUs and memory, or for a cap.
         """
         soon = dict(self.free)
         for holding in self.holdings.values():
-            add(soon, _total(holding.releasing))
+            add(soon, total(holding.releasing, holding.caps))
         left = {job_id: self.adds(job_id) for job_id in waiting}
         looks, blocked = deque(waiting), dict[tuple[str, int], list[str]]()
         while looks:
@@ -232,7 +241,8 @@ class _Step:
             if short := short_of(left[job_id], soon):
                 blocked.setdefault(min(short), []).append(job_id)  # it cannot move before that is free
                 continue
-            needs, given_up = left.pop(job_id), _total(self.holdings[job_id].target - self.wanted[job_id])
+            held, needs = self.holdings[job_id], left.pop(job_id)
+            given_up = total(held.target - self.wanted[job_id], held.caps)
             add(soon, needs, -1.0)
             add(soon, given_up)
             for node in dict.fromkeys((*needs, *given_up)):
@@ -244,22 +254,34 @@ class _Step:
     def gives_up(self, job_id: str) -> set[tuple[str, int]]:
         """Return what a waiting job is to leave and still has, as entries like those of `stuck`."""
         wanted, given_up = {slot: slot for slot in self.wanted[job_id]}, set[tuple[str, int]]()
+        caps = self.holdings[job_id].caps
         for slot in self.holdings[job_id].target:
             after = wanted.get(slot)
             if after is None:
                 given_up |= {(slot.node_id, device) for device in (*slot.devices, OTHERWISE)}
+                given_up |= {(cap, OTHERWISE) for cap in _counted([slot], caps)}
             elif after.cpus < slot.cpus or after.memory_gib < slot.memory_gib:
                 given_up.add((slot.node_id, OTHERWISE))
         return given_up
 
 
-def _total(slots: Iterable[Slot]) -> Amounts:
-    """Return the resources of slots by node."""
-    total: dict[str, Resources] = {}
+def total(slots: Iterable[Slot], caps: Mapping[str, str]) -> Amounts:
+    """Return the resources of slots by node, and by cap what they count there."""
+    found: dict[str, Resources] = {}
     for slot in slots:
         amount = Resources.of_slot(slot)
-        total[slot.node_id] = total[slot.node_id] + amount if slot.node_id in total else amount
-    return total
+        found[slot.node_id] = found[slot.node_id] + amount if slot.node_id in found else amount
+    add(found, _counted(slots, caps))
+    return found
+
+
+def _counted(slots: Iterable[Slot], caps: Mapping[str, str]) -> Amounts:
+    """Return what slots count for caps of a team."""
+    found: dict[str, Resources] = {}
+    for slot in slots if caps else ():
+        if slot.gpu_type in caps:
+            add(found, {caps[slot.gpu_type]: Resources(cpus=slot.gpus)})
+    return found
 
 
 def _beyond(slots: Iterable[Slot], had: Iterable[Slot]) -> Amounts:

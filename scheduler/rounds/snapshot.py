@@ -8,7 +8,8 @@ running job also takes part as itself; the policy may use a type for it once its
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,6 +19,7 @@ from ...core.expected import UNKNOWN, Expected, ExpectedSource
 from ...core.job import JobSpec, Phase, Reservation
 from ...core.settings import Settings
 from ...core.sleeping import SleepingNode
+from ...core.teams import kind_of
 from ...core.training_config import Adaptivity
 from ...estimators.goodput import JobModel
 from ...estimators.run_lengths import RunLengths
@@ -65,7 +67,7 @@ def profile_spec(spec: JobSpec, gpu_type: str, reserve: bool) -> JobSpec:
 
 
 def profile_views(
-    jobs: Iterable[JobRecord], cluster: Cluster, share: float, now: float
+    jobs: Sequence[JobRecord], cluster: Cluster, share: float, now: float, sharing: Sharing | None = None
 ) -> dict[ProfileWork, JobView]:
     """Return the profile runs that take part in a round; those under way come first.
 
@@ -87,8 +89,9 @@ def profile_views(
         for run in job.profiles
         if run.ok is None and (run.active or run.startable)
     ]
-    # What runs stays; then jobs that cannot train before they are measured.
-    runs.sort(key=lambda pair: (not pair[1].active, pair[0].phase is not Phase.PROFILING))
+    # What runs stays; then jobs that cannot train before they are measured, those that are owed GPUs first.
+    owed = _owed(jobs, sharing)
+    runs.sort(key=lambda pair: (not pair[1].active, pair[0].phase is not Phase.PROFILING, not owed(*pair)))
     for job, run in runs:
         gpus = job.spec.gpus_per_replica(run.gpu_type)
         kind = (job.spec.pool or "", run.gpu_type)
@@ -106,6 +109,22 @@ def profile_views(
         work = ProfileWork(job.id, run.gpu_type)
         views[work] = _profile_view(work, job, run, now)
     return views
+
+
+def _owed(jobs: Iterable[JobRecord], sharing: Sharing | None) -> Callable[[JobRecord, ProfileRun], bool]:
+    """Return what tells whether a job's team has less of the type of a profile run than it was guaranteed."""
+    if sharing is None or not any(terms.guarantee for terms in sharing.terms.values()):
+        return lambda job, run: False
+    used: Counter[tuple[str, str]] = Counter()
+    for job in jobs:
+        if job.placement is not None and (team := sharing.team.get(job.id)) is not None:
+            used[team, kind_of(job.placement.gpu_type, job.spec.pool)] += job.placement.gpus
+
+    def owed(job: JobRecord, run: ProfileRun) -> bool:
+        team, kind = sharing.team.get(job.id), kind_of(run.gpu_type, job.spec.pool)
+        return team is not None and used[team, kind] < sharing.terms[team].guarantee.get(kind, 0)
+
+    return owed
 
 
 def waits_for_other_types(job: JobRecord, run: ProfileRun, present: Container[str]) -> bool:
@@ -241,7 +260,7 @@ def take_snapshot(
         most: GPUs by GPU type that single jobs may have at most, by id.
         sharing: what teams were promised; None: there are no teams.
     """
-    profiles = profile_views(jobs, cluster, settings.profile_share, now)
+    profiles = profile_views(jobs, cluster, settings.profile_share, now, sharing)
     views = list(profiles.values())
     trains = [job for job in jobs if job.phase in TRAINED_IN and runs_somewhere(job.spec, cluster)]
     expected = expectations(

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from ...core.placement import Placement
 from ...core.resources import Resources
 from ...core.slot import Slot
+from ...core.teams import Teams
 from ...policies.contract.round import Plan
 from ...policies.placing.devices import name_devices
 from ..changes.drain import stays
@@ -20,6 +21,7 @@ from ..nodes.node_view import NodesSnapshot
 from .launcher import Assign, ForceOut, Holding, less_given_up, same_amounts, slots_of, step
 from .profile_work import ProfileWork
 from .snapshot import MEASURED_IN, START_S, TRAINED_IN, Snapshot, waits_for_other_types
+from .team_caps import TeamCaps
 
 SAVE_S = 120.0  # time to leave slots beyond a job's longest step; START_S more if it moves
 
@@ -128,6 +130,7 @@ def actions(
     nodes: NodesSnapshot,
     release_timeout_s: float,
     now: float,
+    teams: Teams | None = None,
 ) -> list[CycleAction]:
     """Return what may be sent now, in order. The rest follows when slots are released.
 
@@ -135,11 +138,13 @@ def actions(
         jobs: every job that is active or holds something, by id.
         holding: those of them that have slots or shall have some; thousands more may wait.
         wanted: the last plan; None before the first round, when every job keeps what it was given.
+        teams: whose caps hold at any moment, also while jobs move.
     """
     planned = wanted.slots if wanted is not None else {}
     holdings: dict[str, Holding] = {}
     shall: dict[str, tuple[Slot, ...]] = {}
-    settled: list[tuple[Slot, ...]] = []  # of jobs that neither move nor leave anything
+    settled: list[tuple[JobRecord, tuple[Slot, ...]]] = []  # of jobs that neither move nor leave anything
+    caps = TeamCaps(teams)
     runs: list[tuple[JobRecord, ProfileRun]] = []
     looked_at = {**holding, **{job_id: jobs[job_id] for job_id in planned if job_id in jobs}}
     for job in sorted(looked_at.values(), key=lambda job: job.number):
@@ -152,9 +157,9 @@ def actions(
         if nodes.draining and any(slot.node_id in nodes.draining for slot in slots):
             slots = job.target  # planned before the node had to be left; the next round knows
         if job.target == job.held and (slots is job.target or same_amounts(slots, job.target)):
-            settled.append(job.held)
+            settled.append((job, job.held))
         else:
-            holdings[job.id], shall[job.id] = _holding(job), slots
+            holdings[job.id], shall[job.id] = _holding(job, caps.of(job)), slots
     starts: dict[str, ProfileWork] = {}
     for view_id, work in (wanted.work if wanted is not None else {}).items():
         if view_id in planned and _startable(jobs.get(work.job_id), work, nodes):
@@ -168,6 +173,7 @@ def actions(
         return []
     sent: list[CycleAction] = []
     room = _room(nodes, [*shall.values(), *(held.held for held in holdings.values())], settled)
+    room |= caps.room({cap for held in holdings.values() for cap in held.caps.values()}, settled)
     for action in step(shall, holdings, room, now, release_timeout_s):
         if action.job_id in jobs:
             sent.append(action)
@@ -177,12 +183,14 @@ def actions(
 
 
 def _room(
-    nodes: NodesSnapshot, moving: Iterable[Iterable[Slot]], settled: Iterable[Iterable[Slot]]
+    nodes: NodesSnapshot,
+    moving: Iterable[Iterable[Slot]],
+    settled: Iterable[tuple[JobRecord, Iterable[Slot]]],
 ) -> dict[str, Resources]:
     """Return what settled jobs leave free on the nodes that other jobs are on or go to."""
     looked_at = {slot.node_id for slots in moving for slot in slots}
     room = {node.id: Resources.of_node(node) for node in nodes.cluster.nodes if node.id in looked_at}
-    for slots in settled:
+    for _, slots in settled:
         for slot in slots:
             if slot.node_id in room:
                 room[slot.node_id] -= Resources.of_slot(slot)
@@ -197,7 +205,7 @@ def _startable(job: JobRecord | None, work: ProfileWork, nodes: NodesSnapshot) -
     return run is not None and run.startable and not waits_for_other_types(job, run, nodes.cluster.gpu_types)
 
 
-def _holding(job: JobRecord) -> Holding:
+def _holding(job: JobRecord, caps: Mapping[str, str]) -> Holding:
     # A job leaves at the end of a step, and a command within its grace.
     # One that moves leaves only when its new processes are ready.
     patience_s = max(job.spec.training.hang_timeout_s, job.spec.grace_s) + SAVE_S
@@ -209,6 +217,7 @@ def _holding(job: JobRecord) -> Holding:
         job.pending_since_s,
         shrinks=job.spec.resources.gpus is None,
         patience_s=patience_s,
+        caps=caps,
     )
 
 

@@ -22,14 +22,19 @@ class JobLeases:
         """Note what all jobs hold from `now` on. A job that is absent holds nothing.
 
         Args:
-            begun_s: since when jobs hold that, where it is known, as after a restart of the service.
+            begun_s: since when jobs that are noted for the first time hold that, where it is known, as after a
+                restart of the service. A job that moves still trains where it was, which says nothing of its new
+                GPUs.
         """
         for job in self._since.keys() - held.keys():
             del self._since[job]
         for job, placement in held.items():
-            gpu_type, gpus, since = self._since.get(job, ("", 0, now))
-            if placement.gpu_type != gpu_type or placement.gpus > gpus:
+            known = self._since.get(job)
+            if known is None:
                 since = (begun_s or {}).get(job, now)
+            else:
+                grown = placement.gpu_type != known[0] or placement.gpus > known[1]
+                since = now if grown else known[2]
             self._since[job] = (placement.gpu_type, placement.gpus, since)
 
     def until_s(self, jobs: Collection[str] | None = None) -> dict[str, float]:

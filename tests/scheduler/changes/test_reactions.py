@@ -162,6 +162,18 @@ def test_a_stopped_job_queues_when_its_last_slot_is_released() -> None:
     assert react(stopped, Released(stopped.sequence, (A,)), 11.0).job.phase is Phase.QUEUED
 
 
+def test_the_log_tells_what_a_job_holds_until_it_has_left_it() -> None:
+    moved = claim(running(A), (P,), 10.0)
+    assert moved.events[0].data["gpu_type"] == "a100"
+    assert moved.events[0].data["held"] == {"a100": 1, "t4": 1}
+    runs = react(moved.job, Running(moved.job.sequence, (P,), warm=False), 11.0)
+    assert runs.events[0].data["held"] == {"a100": 1, "t4": 1}
+    left = react(runs.job, Released(moved.job.sequence, (A,)), 12.0)
+    assert left.events[0].data["held"] == {"a100": 1}
+    assert lose_slots(left.job, frozenset(), 13.0).events[0].data["held"] == {}
+    assert lose_everything(left.job, "gone", 13.0).events[0].data["held"] == {}
+
+
 def test_an_old_release_takes_nothing_from_newer_claims() -> None:
     grown = claim(running(A), (A, B), 10.0).job
     late = react(grown, Released(grown.sequence - 1, (B,)), 11.0).job

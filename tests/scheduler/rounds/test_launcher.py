@@ -41,15 +41,21 @@ def many(node: str, count: int, first: int = 0) -> tuple[Slot, ...]:
 class World:
     """Executors that obey: what they are told to leave is released when the test says so."""
 
-    def __init__(self, **held: tuple[Slot, ...]) -> None:
-        self.holdings = {job: Holding(frozenset(slots), frozenset(slots)) for job, slots in held.items()}
+    def __init__(self, caps: dict[str, int] | None = None, **held: tuple[Slot, ...]) -> None:
+        """Let all jobs be of one team, whose caps are given by GPU type."""
+        self.caps = caps or {}
+        self.named = {gpu_type: f"cap {gpu_type}" for gpu_type in self.caps}
+        self.holdings = {
+            job: Holding(frozenset(slots), frozenset(slots), caps=self.named) for job, slots in held.items()
+        }
         self.sent: list[Action] = []
         self.now = 0.0
 
     def step(self, **wanted: tuple[Slot, ...]) -> list[Action]:
         for job in wanted:
-            self.holdings.setdefault(job, Holding())
-        actions = step(wanted, self.holdings, ROOM, self.now, TIMEOUT_S)
+            self.holdings.setdefault(job, Holding(caps=self.named))
+        room = ROOM | {self.named[gpu_type]: Resources(cpus=most) for gpu_type, most in self.caps.items()}
+        actions = step(wanted, self.holdings, room, self.now, TIMEOUT_S)
         for action in actions:
             held = self.holdings[action.job_id]
             if isinstance(action, Assign):
@@ -73,6 +79,13 @@ class World:
             for slot in holding.held:
                 assert Resources.of_slot(slot).fits(free[slot.node_id]), f"{slot} is given twice"
                 free[slot.node_id] -= Resources.of_slot(slot)
+        for gpu_type, most in self.caps.items():
+            assert self.gpus(gpu_type) <= most
+
+    def gpus(self, gpu_type: str) -> int:
+        """Return the GPUs of a type that are held."""
+        held = [slot for holding in self.holdings.values() for slot in holding.held]
+        return sum(slot.gpus for slot in held if slot.gpu_type == gpu_type)
 
     def settled(self, **wanted: tuple[Slot, ...]) -> bool:
         return all(same_amounts(self.holdings[job].held, slots) for job, slots in wanted.items())
@@ -281,6 +294,32 @@ def test_a_placement_on_an_unleased_node_is_refused() -> None:
         slots_of(Placement("t4", (NodeShare("n9", 1),)), SPEC, CLUSTER, LEASES)
 
 
+def test_a_job_waits_for_gpus_that_its_team_still_holds_at_its_cap_though_others_are_free() -> None:
+    world = World({"t4": 2}, a=many("n2", 2))
+    wanted = {"a": many("n1", 2), "b": many("n3", 2)}
+    assert world.step(**wanted) == [Assign("a", many("n1", 2))]
+    assert world.step(**wanted) == []
+    world.release("a")
+    assert world.step(**wanted) == [Assign("b", many("n3", 2))]
+
+
+def test_a_job_that_moves_within_a_type_at_the_cap_leaves_before_it_starts_again() -> None:
+    world = World({"t4": 2}, a=many("n2", 2))
+    assert world.step(a=many("n3", 2)) == [Assign("a", ())]
+    world.release("a")
+    assert world.step(a=many("n3", 2)) == [Assign("a", many("n3", 2))]
+
+
+def test_jobs_that_exchange_types_at_their_caps_are_freed_by_stopping_one_of_them() -> None:
+    world = World({"t4": 2, "a100": 2}, a=many("n1", 2), b=many("n2", 2))
+    wanted = {"a": many("n3", 2), "b": many("n1", 2, first=2)}
+    for _ in range(4):
+        world.step(**wanted)
+        world.release()
+    assert world.settled(**wanted)
+    assert names(world.sent).count("b") + names(world.sent).count("a") == 3
+
+
 @st.composite
 def plans(draw: st.DrawFn) -> list[dict[str, tuple[Slot, ...]]]:
     """Draw a sequence of plans within what the cluster has. Jobs change GPUs and CPUs also within a node."""
@@ -300,6 +339,25 @@ def plans(draw: st.DrawFn) -> list[dict[str, tuple[Slot, ...]]]:
 @given(plans(), st.randoms(use_true_random=False))
 def test_every_sequence_of_plans_ends_where_it_shall_and_never_over_commits(plans, random) -> None:
     world = World()
+    for plan in plans[:-1]:
+        world.step(**plan)
+        world.release(*random.sample("abcd", random.randint(1, 4)))
+    for _ in range(20):
+        world.step(**plans[-1])
+        world.release()
+    assert world.settled(**plans[-1])
+
+
+@settings(max_examples=150)
+@given(plans(), st.randoms(use_true_random=False))
+def test_every_sequence_of_plans_within_caps_ends_where_it_shall_and_never_exceeds_them(plans, random) -> None:
+    most = {
+        gpu_type: max(
+            sum(s.gpus for slots in plan.values() for s in slots if s.gpu_type == gpu_type) for plan in plans
+        )
+        for gpu_type in ("a100", "t4")
+    }
+    world = World(most)
     for plan in plans[:-1]:
         world.step(**plan)
         world.release(*random.sample("abcd", random.randint(1, 4)))

@@ -7,6 +7,7 @@ from dataclasses import replace
 from coadapt.core.job import ResourceRequest
 from coadapt.core.settings import Settings
 from coadapt.executor.protocol.job_events import Running
+from coadapt.policies.contract.sharing import Sharing, TeamTerms
 from coadapt.scheduler.changes.reactions import claim, react, start_profile
 from coadapt.scheduler.jobs.record import ProfileRun
 from coadapt.scheduler.rounds.profile_work import ProfileWork
@@ -36,6 +37,16 @@ def test_profile_runs_hold_a_bounded_share_of_each_gpu_type() -> None:
     jobs = [replace(profiling(ProfileRun("a100"), ProfileRun("t4")), id=f"j-{i}", number=i) for i in range(6)]
     works = list(profile_views(jobs, CLUSTER, 0.25, 10.0))
     assert works == [ProfileWork("j-0", "a100"), ProfileWork("j-0", "t4"), ProfileWork("j-1", "t4")]
+
+
+def test_jobs_of_a_team_that_is_owed_gpus_are_measured_first() -> None:
+    jobs = [replace(profiling(ProfileRun("t4")), id=f"j-{i}", number=i) for i in range(3)]
+    has = replace(running(A), id="has")  # one t4
+    team = {"j-0": "guests", "j-1": "guests", "j-2": "owner", "has": "owner"}
+    for guarantee, first in ((2, "j-2"), (1, "j-0")):  # it lacks one, or has what it was guaranteed
+        sharing = Sharing({"owner": TeamTerms({"t4": guarantee}), "guests": TeamTerms({"a100": 1})}, team)
+        works = list(profile_views([*jobs, has], CLUSTER, 0.125, 10.0, sharing))
+        assert works == [ProfileWork(first, "t4")]
 
 
 def test_of_jobs_with_the_same_script_only_one_is_measured() -> None:

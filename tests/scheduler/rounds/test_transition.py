@@ -8,6 +8,7 @@ from coadapt.core.cluster import Cluster, Node
 from coadapt.core.job import JobSpec, JobState, Phase
 from coadapt.core.placement import NodeShare, Placement
 from coadapt.core.slot import Slot
+from coadapt.core.teams import Team, Teams
 from coadapt.policies.contract.round import JobView, Plan, Round
 from coadapt.scheduler.jobs.record import JobRecord, ProfileRun
 from coadapt.scheduler.nodes.node_view import NodesSnapshot
@@ -93,3 +94,28 @@ def test_more_cpus_of_a_job_are_told_its_executor_and_nothing_moves() -> None:
     assert action == Assign("a", a.target)
     assert isinstance(action, Assign)
     assert action.slots[0].cpus == 3.0
+
+
+def test_a_team_holds_no_more_than_its_cap_while_one_of_its_jobs_leaves() -> None:
+    spec = JobSpec(name="j", script="t.py", team="guests")
+    teams = Teams(teams={"guests": Team(cap={"t4": 3})})
+    stays, leaves, comes = (
+        replace(record(id, *slots), spec=spec)
+        for id, slots in (("a", (slot("n", 0),)), ("b", (slot("n", 1), slot("n", 2))), ("c", ()))
+    )
+    jobs = {job.id: job for job in (stays, leaves, comes)}
+    wanted = planned([stays, leaves, comes], a=on(n=1), c=on(m=2))
+    sent = actions(jobs, jobs, wanted, NODES, 60.0, 0.0, teams)
+    assert sent == [Assign("b", ())]
+    jobs["b"] = replace(leaves, target=())
+    assert actions(jobs, jobs, wanted, NODES, 60.0, 0.0, teams) == []
+    jobs["b"] = replace(leaves, target=(), held=(), group=())
+    assert actions(jobs, jobs, wanted, NODES, 60.0, 0.0, teams) == [Assign("c", (slot("m", 0), slot("m", 1)))]
+
+
+def test_a_cap_that_others_hold_or_of_another_pool_keeps_nobody_from_moving() -> None:
+    spec = JobSpec(name="j", script="t.py", team="guests")
+    teams = Teams(teams={"guests": Team(cap={"t4@lab": 0}), "others": Team(cap={"t4": 0})})
+    job = replace(record("a"), spec=spec)
+    sent = actions({"a": job}, {"a": job}, planned([job], a=on(m=2)), NODES, 60.0, 0.0, teams)
+    assert sent == [Assign("a", (slot("m", 0), slot("m", 1)))]

@@ -68,6 +68,14 @@ def test_simulated_use_in_a_pool_goes_by_the_prices_of_that_pool() -> None:
         assert shares.used.units["v"] == pytest.approx(0.2, rel=1e-3)
 
 
+def test_a_lease_starts_anew_with_gpus_on_which_a_job_does_not_train_yet() -> None:
+    leases = JobLeases(lease_s=100.0)
+    leases.note({"x": on("a", n0=1)}, 50.0, {"x": 20.0})  # noted for the first time after a restart
+    assert leases.until_s() == {"x": 120.0}
+    leases.note({"x": on("b", n1=1)}, 200.0, {"x": 20.0})  # it still trains on what it had
+    assert leases.until_s() == {"x": 300.0}
+
+
 def test_a_lease_starts_with_gpus_and_with_more_of_them() -> None:
     leases = JobLeases(lease_s=100.0)
     leases.note({"x": on("a", n0=2)}, 0.0)
