@@ -81,7 +81,7 @@ def _line(row: Mapping[str, Any]) -> RoundLine:
         Move(
             kind,
             one["job"],
-            f"{_gpus(one['before'])} → {_gpus(one['after'])}" if one["before"] else _gpus(one["after"]),
+            f"{_gpus(one['before'])} → {_gpus(one['after'])}" if one["before"] else f"on {_gpus(one['after'])}",
         )
         for kind in ("placed", "moved", "stopped", "measured")
         for one in row[kind]
@@ -99,9 +99,13 @@ def _line(row: Mapping[str, Any]) -> RoundLine:
         objective=short(row["objective"]),
         gap=_gap(row["gap"]),
         cost=span(cost) if cost else "–",
-        gained="–" if gained is None or not changed else f"{'+' if gained > 0 else ''}{short(gained)}",
+        gained="–" if gained is None or not changed else _signed(gained),
         errors=tuple(row["errors"]),
     )
+
+
+def _signed(value: float) -> str:
+    return f"{'+' if value > 0 else ''}{short(value)}".replace("-", "−")
 
 
 def _gap(gap: float | None) -> str:

@@ -48,12 +48,24 @@ def pages_of(subject: Subject, state: str) -> dict[str, str]:
         "rounds": "/rounds",
         "teams": "/teams",
         "nodes": "/nodes",
+        "what-if": "/what-if",
         "audit": "/audit",
         "tokens": "/tokens",
     }
     if state != "empty":
         found |= {f"job-{name}": f"/jobs/{subject.jobs[name]}" for name in SHOWN[state]}
     return found
+
+
+NODES_ASKED = {"empty": "+1x t4:1", "busy": "+1x a100:4", "error": "+10000x a100:8"}
+
+
+def ask_what_if(page: Page, nodes: str) -> None:
+    """Ask on the page What-if for other nodes, and wait for the answer."""
+    page.get_by_label("Nodes that come or go").fill(nodes)
+    button = page.get_by_role("button", name="Work it out")
+    button.click()
+    page.locator("#question button:not([disabled])").wait_for()
 
 
 SHOWN = {
@@ -75,6 +87,9 @@ def take_all(browser: Browser, subject: Subject, album: Album, state: str) -> No
                 page = window.new_page()
                 page.goto(f"{subject.url}{path}")
                 album.take(page, f"{state}-{name}", look)
+                if name == "what-if":
+                    ask_what_if(page, NODES_ASKED[state])
+                    album.take(page, f"{state}-what-if-asked", look)
                 page.close()
         with person(browser, subject.url, "", size=size, dark=dark, seen=album.seen) as window:
             if state == "empty":
@@ -90,9 +105,11 @@ DOCS = {
     "page-rounds": "/rounds",
     "page-teams": "/teams",
     "page-nodes": "/nodes",
+    "page-what-if": "/what-if",
     "page-audit": "/audit",
     "page-tokens": "/tokens",
 }
+WHOLE = ("page-job", "page-what-if")  # others as far as a screen shows them
 MOST_BYTES, SHADES = 100 * 1024, 128  # bytes and colours of a picture
 
 
@@ -104,10 +121,12 @@ def for_docs(browser: Browser, subject: Subject, folder: Path) -> None:
         for name, path in {**DOCS, "page-job": f"/jobs/{subject.jobs['vit-small']}"}.items():
             page = window.new_page()
             page.goto(f"{subject.url}{path}")
+            if name == "page-what-if":
+                ask_what_if(page, NODES_ASKED["busy"])
             settled(page)
             page.locator("#told, #cut").first.wait_for(state="hidden")
             where = folder / f"{name}.png"
-            page.screenshot(path=where, full_page=name == "page-job")
+            page.screenshot(path=where, full_page=name in WHOLE)
             page.close()
             Image.open(where).convert("RGB").quantize(SHADES).save(where, optimize=True)
             if where.stat().st_size > MOST_BYTES:
