@@ -135,4 +135,6 @@ def answer(rows: Sequence[Mapping[str, Any]], now_s: float) -> str:
         return "No round was yet."
     moved = sum(sum(row["counts"].get(kind, 0) for kind in ("placed", "moved", "stopped")) for row in rows)
     ago = span(max(now_s - rows[0]["time_s"], 0.0))
-    return f"The last round was {ago} ago; the last {len(rows)} changed {count(moved, 'placement')}."
+    changed = count(moved, "placement") if moved else "no placement"
+    before = f"the last {len(rows)}" if len(rows) > 1 else "it"
+    return f"The last round was {ago} ago; {before} changed {changed}."

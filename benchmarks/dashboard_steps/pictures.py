@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.error import HTTPError
 
 from .browser import NARROW, WIDE, Seen, person, serious, settled
+from .flows import Api
 from .subject import Subject
 
 if TYPE_CHECKING:
@@ -68,6 +71,17 @@ def ask_what_if(page: Page, nodes: str) -> None:
     page.locator("#question button:not([disabled])").wait_for()
 
 
+def change_something(subject: Subject) -> None:
+    """Have people do what the audit log tells of: changes of jobs and nodes, and one that is refused."""
+    ops, ann, vic = (Api(subject.url, subject.tokens[user]) for user in ("ops", "ann", "vic"))
+    ann.ask("POST", f"/v1/jobs/{subject.jobs['resnet-imagenet']}/priority", {"priority": "high"})
+    node = ops.ask("GET", "/v1/cluster")["nodes"][-1]["machine"]
+    ops.ask("POST", f"/v1/nodes/{node}/cordon", {"why": "a fan is loud"})
+    ops.ask("POST", f"/v1/nodes/{node}/uncordon")
+    with suppress(HTTPError):
+        vic.ask("POST", f"/v1/jobs/{subject.jobs['segmentation']}/cancel")
+
+
 SHOWN = {
     "busy": ("resnet-imagenet", "segmentation", "gan-faces", "detector"),
     "error": ("resnet-imagenet",),
@@ -78,6 +92,8 @@ def take_all(browser: Browser, subject: Subject, album: Album, state: str) -> No
     """Take every page in every look, as an operator sees it. The sign-in comes before all trouble."""
     with person(browser, subject.url, subject.tokens["ops"], seen=album.seen) as window:
         signed_in = window.storage_state()
+    if state == "busy":
+        change_something(subject)
     if state == "error":
         subject.tell("trouble")
     for look, (size, dark) in LOOKS.items():
@@ -117,6 +133,7 @@ def for_docs(browser: Browser, subject: Subject, folder: Path) -> None:
     """Write the pictures that the guide shows, each below 100 KiB. Raises: ValueError for a larger one."""
     from PIL import Image
 
+    change_something(subject)
     with person(browser, subject.url, subject.tokens["ops"], size=(1200, 760)) as window:
         for name, path in {**DOCS, "page-job": f"/jobs/{subject.jobs['vit-small']}"}.items():
             page = window.new_page()

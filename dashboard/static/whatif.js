@@ -107,6 +107,8 @@
     drawn.hidden = false;
     // The axis ends where the last job ends whose end changes, so that the change is seen; others go on beyond it.
     const moved = view.jobs.filter(changes), shown = moved.length ? moved : view.jobs;
+    document.getElementById("compared").hidden = !view.jobs.length;
+    document.getElementById("noted").hidden = !view.notes.length;
     const moments = shown.flatMap((row) => [row.before?.end_s, wouldEnd(row), ...[...row.holds_before, ...row.holds_after].map((hold) => hold.start_s)]);
     const last = Math.max(view.asked_s + 60, ...moments.filter((end) => end !== null && end !== undefined));
     const until = last + 0.06 * (last - view.asked_s);
@@ -120,7 +122,7 @@
     }));
     document.getElementById("notes").replaceChildren(...view.notes.map((text) => {
       const one = document.createElement("li");
-      one.textContent = text;
+      one.textContent = `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;
       return one;
     }));
   }
@@ -142,7 +144,9 @@
       const known = which === "after" ? wouldEnd(row) : told.end_s, end = known ?? until;
       const name = row.name.length > letters ? `${row.name.slice(0, letters - 1)}…` : row.name;
       svg.append(make("text", { x: 0, y: middle + 4, class: row.new ? "new" : "" }, name));
-      svg.append(make("line", { class: "waits", x1: x(from), x2: x(end), y1: middle, y2: middle }));
+      // Without a known end the line ends where the job gives up its GPUs in this world, if it does.
+      const rest = holds.length && !holds.at(-1).gpus ? holds.at(-1).start_s : end;
+      svg.append(make("line", { class: "waits", x1: x(from), x2: x(known === null ? rest : end), y1: middle, y2: middle }));
       holds.forEach((hold, number) => {
         if (!hold.gpus) return;
         const last = number + 1 < holds.length ? holds[number + 1].start_s : end;
@@ -151,7 +155,7 @@
         const type = colour(hold.gpu_type);
         svg.append(make("rect", { class: `band type-${type}`, x: x(hold.start_s), y: middle - thick / 2, width: Math.max(x(Math.min(last, end)) - x(hold.start_s), 1.5), height: thick }, make("title", {}, `${row.name}: ${hold.gpus} ${hold.gpu_type} from ${moment(hold.start_s)}`)));
       });
-      if (end > until) svg.append(make("text", { class: "on", x: wide - RIGHT + 3, y: middle + 4 }, "→"));
+      if (end > until || (known === null && rest >= until)) svg.append(make("text", { class: "on", x: wide - RIGHT + 3, y: middle + 4 }, "→"));
       else if (known !== null) svg.append(make("line", { class: "ends", x1: x(end), x2: x(end), y1: middle - 7, y2: middle + 7 }));
       if (changes(row)) svg.append(make("line", { class: "changed", x1: x(from), x2: x(end), y1: middle + 9, y2: middle + 9 }));
     });

@@ -148,6 +148,8 @@ def _matters(row: WhatIfJob) -> bool:
 
 def _sentence(rows: Sequence[WhatIfJob], now_s: float, delayed: int | None = None) -> str:
     """Return the answer in a sentence."""
+    if not rows and not delayed:
+        return "No job is here whose start or end could change."
     parts = []
     for row in rows:
         if row["new"] and row["after"] is not None:
