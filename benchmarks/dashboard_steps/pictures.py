@@ -126,7 +126,7 @@ DOCS = {
     "page-tokens": "/tokens",
 }
 WHOLE = ("page-job", "page-what-if")  # others as far as a screen shows them
-MOST_BYTES, SHADES = 100 * 1024, 128  # bytes and colours of a picture
+MOST_BYTES, SHADES = 100 * 1024, 256  # bytes and colours of a picture
 
 
 def for_docs(browser: Browser, subject: Subject, folder: Path) -> None:
@@ -145,7 +145,9 @@ def for_docs(browser: Browser, subject: Subject, folder: Path) -> None:
             where = folder / f"{name}.png"
             page.screenshot(path=where, full_page=name in WHOLE)
             page.close()
-            Image.open(where).convert("RGB").quantize(SHADES).save(where, optimize=True)
+            # Of few colours, but with the rare ones that mean something: those of GPU types, and red.
+            few = Image.open(where).convert("RGB").quantize(SHADES, method=Image.Quantize.MAXCOVERAGE)
+            few.save(where, optimize=True)
             if where.stat().st_size > MOST_BYTES:
                 raise ValueError(
                     f"{where.name}: {where.stat().st_size} bytes, and a picture has at most {MOST_BYTES}"
