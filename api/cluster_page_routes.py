@@ -67,7 +67,7 @@ async def audit(
     filtered = any(filters.values())
     rows = found["rows"]
     refused = sum(row["outcome"] != "done" for row in rows)
-    answer = f"{count(len(rows), 'change')}{' that fit' if filtered else ''}, {refused} of them refused."
+    answer = f"{count(len(rows), 'change')}{' that fit' if filtered else ''}, {refused or 'none'} of them refused."
     return await shown(
         request,
         "audit",

@@ -128,7 +128,7 @@ async def job(
         grid=await _grid(request, details, round, at),
         past=past,
         resizes=changes_of_gpus,
-        actions=job_page.actions(details, may_change=may_change),
+        actions=job_page.actions(details, may_change=may_change, operator=who(request).role is Role.OPERATOR),
         may_change=may_change,
         may_fork=who(request).role is not Role.VIEWER and bool(details["steps"]),  # who sees it, as its team does
         events=job_page.newest_first(details["events"]),

@@ -8,10 +8,11 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field
 
+from ..core.identity import Role
 from ..core.spans import MOST_S
 from ..core.teams import Priority
 from . import bodies
-from .context import answer, change
+from .context import answer, change, who
 from .job_routes import Key
 
 router = APIRouter(prefix="/v1/jobs/{job_id}")
@@ -43,13 +44,19 @@ async def priority(request: Request, job_id: str, key: Key) -> Response:
 @router.post("/hold")
 async def hold(request: Request, job_id: str, key: Key) -> Response:
     """Let a job start on no GPUs until it is released; what it has it keeps."""
-    return answer({"changed": await change(request, "hold", job_id, key)})
+    return answer({"changed": await change(request, "hold", job_id, key, _operator(request))})
 
 
 @router.post("/release")
 async def release(request: Request, job_id: str, key: Key) -> Response:
-    """Let a job that is on hold start again."""
-    return answer({"changed": await change(request, "release", job_id, key)})
+    """Let a job that is on hold start again. What an operator holds only an operator releases."""
+    return answer({"changed": await change(request, "release", job_id, key, _operator(request))})
+
+
+def _operator(request: Request) -> str:
+    """Return who asks as an operator; "": somebody else does."""
+    asker = who(request)
+    return asker.user if asker.role is Role.OPERATOR else ""
 
 
 @router.post("/bump")

@@ -8,8 +8,10 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
+from ..core import teams_file
+from ..core.errors import TeamsError
 from ..core.schemas import WhatIfView
 from ..dashboard.colours import colours_of
 from . import bodies
@@ -23,6 +25,19 @@ router = APIRouter()
 MOST_LISTED = 200  # jobs, the newest
 MOST_WAIT_S, LOOK_S = 120.0, 0.1
 Text = Annotated[str, Field(max_length=500, pattern=WITHOUT_NUL)]
+
+
+def _values(file: object) -> object:
+    """Return the values of a file of teams, which may be given as its text."""
+    if not isinstance(file, str):
+        return file
+    try:
+        return teams_file.values_of(file.encode("utf-8", "replace"))
+    except TeamsError as error:
+        raise ValueError(str(error)) from None
+
+
+TeamsFile = Annotated[dict[str, Any], BeforeValidator(_values, json_schema_input_type=dict[str, Any] | str)]
 
 
 class _Body(BaseModel):
@@ -45,7 +60,7 @@ class WhatIfBody(_Body):
     without: nodes that go.
     policy: that plans instead, with its options.
     team: by team, what its file would say otherwise, as {"vision": {"cap.a100": 32}}.
-    teams: a whole file of teams that would be applied instead.
+    teams: a whole file of teams that would be applied instead: its values, or its text.
     """
 
     submit: Annotated[list[AskedJob], Field(max_length=50)] = []
@@ -55,7 +70,7 @@ class WhatIfBody(_Body):
     policy: Text | None = None
     policy_options: dict[str, Any] = {}
     team: dict[str, dict[str, Any]] = {}
-    teams: dict[str, Any] | None = None
+    teams: TeamsFile | None = None
 
 
 @router.post("/v1/whatif", responses={200: {"model": WhatIfView}})

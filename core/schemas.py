@@ -224,6 +224,7 @@ class JobDetails(JobRow):
     habits: list[str]  # what its script was seen to do that decides how it may be scaled, a sentence each
     refused_statuses: RefusedStatuses | None  # of a command; None: each was taken
     on_hold: NotRequired[bool]  # it starts on no GPUs until it is released
+    held_by: NotRequired[str]  # the operator who holds it, and whom it takes to release it; "": its user does
     target: NotRequired[TargetView]  # of a job that has one
     traceback: NotRequired[str]  # of the script's last error, also one that was tried again
 

@@ -25,17 +25,26 @@ class TeamsFileError(TeamsError):
 
 def read(data: bytes) -> Teams:
     """Return the teams of a file's content. Raises: TeamsFileError."""
+    return from_values(values_of(data))
+
+
+def values_of(data: bytes) -> dict[str, Any]:
+    """Return the values in a file's content, of which only the form is checked. Raises: TeamsFileError."""
     try:
-        values = safe_yaml.read(data)
+        return _mapping(safe_yaml.read(data))
     except safe_yaml.YamlProblem as error:
         raise TeamsFileError(safe_yaml.told(error, "file of teams")) from None
-    return from_values(values)
+
+
+def _mapping(values: object) -> dict[str, Any]:
+    if not isinstance(values, dict):
+        raise TeamsFileError("it is not a mapping of fields, such as teams: {vision: {users: [ada]}}")
+    return values
 
 
 def from_values(values: object) -> Teams:
     """Return the teams of the values in a file. Raises: TeamsFileError."""
-    if not isinstance(values, dict):
-        raise TeamsFileError("it is not a mapping of fields, such as teams: {vision: {users: [ada]}}")
+    values = _mapping(values)
     try:
         return Teams.model_validate(values)
     except ValidationError as error:

@@ -54,8 +54,8 @@ def why(explained: ExplainView) -> tuple[str, ...]:
     return tuple(explained["lines"])
 
 
-def actions(job: JobDetails, *, may_change: bool) -> tuple[Action, ...]:
-    """Return what may be done to a job by who looks at it."""
+def actions(job: JobDetails, *, may_change: bool, operator: bool = False) -> tuple[Action, ...]:
+    """Return what may be done to a job by who looks at it. `operator`: who may release what one holds."""
     if not may_change:
         return ()
     if job["status"] in ENDED:
@@ -64,7 +64,7 @@ def actions(job: JobDetails, *, may_change: bool) -> tuple[Action, ...]:
     if job["status"] == "quarantined":
         found.append(Action("requeue", "Let it take part again"))
     if job.get("on_hold"):
-        found.append(Action("release", "Release"))
+        found += [Action("release", "Release")] if operator or not job.get("held_by") else []
     elif not job["gpus"] and job["status"] in ("waiting", "evicted"):
         found += [Action("bump", "Bring forward"), Action("hold", "Hold")]
     if job["status"] == "paused":

@@ -81,7 +81,7 @@ def _line(row: Mapping[str, Any]) -> RoundLine:
         Move(
             kind,
             one["job"],
-            f"{_gpus(one['before'])} → {_gpus(one['after'])}" if one["before"] else _gpus(one["after"]),
+            f"{_gpus(one['before'])} → {_gpus(one['after'])}" if one["before"] else f"on {_gpus(one['after'])}",
         )
         for kind in ("placed", "moved", "stopped", "measured")
         for one in row[kind]
@@ -99,9 +99,13 @@ def _line(row: Mapping[str, Any]) -> RoundLine:
         objective=short(row["objective"]),
         gap=_gap(row["gap"]),
         cost=span(cost) if cost else "–",
-        gained="–" if gained is None or not changed else f"{'+' if gained > 0 else ''}{short(gained)}",
+        gained="–" if gained is None or not changed else _signed(gained),
         errors=tuple(row["errors"]),
     )
+
+
+def _signed(value: float) -> str:
+    return f"{'+' if value > 0 else ''}{short(value)}".replace("-", "−")
 
 
 def _gap(gap: float | None) -> str:
@@ -131,4 +135,6 @@ def answer(rows: Sequence[Mapping[str, Any]], now_s: float) -> str:
         return "No round was yet."
     moved = sum(sum(row["counts"].get(kind, 0) for kind in ("placed", "moved", "stopped")) for row in rows)
     ago = span(max(now_s - rows[0]["time_s"], 0.0))
-    return f"The last round was {ago} ago; the last {len(rows)} changed {count(moved, 'placement')}."
+    changed = count(moved, "placement") if moved else "no placement"
+    before = f"the last {len(rows)}" if len(rows) > 1 else "it"
+    return f"The last round was {ago} ago; {before} changed {changed}."

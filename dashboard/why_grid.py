@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ..core.schemas import OptionRow, OptionsView
@@ -41,12 +42,12 @@ def why_grid(view: OptionsView) -> Grid:
     chosen = next((one for one in options if one["chosen"]), None)
     better = _next_better(view, chosen)
     nets = [_net(one) for one in options] or [0.0]
-    low, most = min(nets), max(nets)
+    low, most, digits = min(nets), max(nets), _digits(nets)
     cells = {
         (one["gpu_type"], one["gpus"]): Cell(
             net=_net(one),
             shade=_shade(_net(one), low, most),
-            text=_signed(_net(one)),
+            text=_signed(_net(one), digits),
             told=f"{_named(one)}: worth {short(one['gain'])}, price {short(one['cost'])}",
             chosen=one is chosen,
             next=one is better,
@@ -102,5 +103,12 @@ def _shade(net: float, low: float, most: float) -> int:
     return SHADES if most <= low else 1 + round((SHADES - 1) * (net - low) / (most - low))
 
 
-def _signed(value: float) -> str:
-    return f"+{short(value)}" if value > 0 else short(value).replace("-", "−")
+def _digits(values: Sequence[float]) -> int:
+    """Return digits behind the point with which figures of one grid compare: three of the largest."""
+    largest = max(abs(value) for value in values)
+    return max(2 - math.floor(math.log10(largest)), 0) if largest > 0 else 0
+
+
+def _signed(value: float, digits: int) -> str:
+    text = f"{value:,.{digits}f}"
+    return f"+{text}" if value > 0 else text.replace("-", "−")

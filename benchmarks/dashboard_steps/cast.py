@@ -73,18 +73,19 @@ class Role:
 
 
 CAST = (
-    Role("resnet-imagenet", "ann", 0.0, 900.0, 30_000.0, 14 * 3600.0),
+    Role("resnet-imagenet", "ann", 0.0, 900.0, 30_000.0, 30 * 3600.0),
     Role("bert-finetune", "bob", 240.0, 220.0, 7200.0, 0.9 * 3600.0, 4),
-    Role("sweep-lr-3", "eve", 900.0, 500.0, 14_400.0, 1.3 * 3600.0, 4),
-    Role("speech-ctc", "ann", 2400.0, 350.0, 20_000.0, 3.5 * 3600.0),
+    Role("sweep-lr-3", "eve", 900.0, 500.0, 14_400.0, 2.5 * 3600.0, 4),
+    Role("speech-ctc", "ann", 2400.0, 350.0, 20_000.0, 9.0 * 3600.0),
     Role("gan-faces", "eve", 3600.0, 180.0, 5600.0, 0.9 * 3600.0, 2, "fails"),
-    Role("vit-small", "bob", 5200.0, 640.0, 33_600.0, 5.0 * 3600.0),
-    Role("char-lm", "ann", 6400.0, 800.0, 24_000.0, 1.0 * 3600.0, 4),
+    Role("vit-small", "bob", 5200.0, 640.0, 33_600.0, 10.0 * 3600.0),
+    Role("char-lm", "ann", 6400.0, 800.0, 24_000.0, 5.0 * 3600.0, 4),
     Role("detector", "eve", 7300.0, 300.0, 12_000.0, 2.0 * 3600.0, 4, "paused"),
-    Role("segmentation", "bob", 9000.0, 260.0, 17_600.0, 4.0 * 3600.0),
-    Role("sweep-lr-4", "eve", 9900.0, 500.0, 14_400.0, 2.0 * 3600.0, 4),
-    Role("llm-pretrain", "bob", 10_560.0, 90.0, 40_000.0, 40 * 3600.0, 12, rigid=True),
-    Role("tabular", "ann", 10_600.0, 1500.0, 3200.0, 0.8 * 3600.0, 2),
+    Role("segmentation", "bob", 9000.0, 260.0, 17_600.0, 8.0 * 3600.0),
+    Role("sweep-lr-4", "eve", 9900.0, 500.0, 14_400.0, 3.0 * 3600.0, 4),
+    Role("llm-pretrain", "bob", 10_560.0, 90.0, 40_000.0, 3 * 3600.0, 8, rigid=True),
+    Role("tabular", "ann", 10_600.0, 1500.0, 3200.0, 1.5 * 3600.0, 2),
+    Role("diffusion", "eve", 10_640.0, 120.0, 24_000.0, 2 * 3600.0, 8, rigid=True),
 )
 
 # What a job is that somebody submits while the cluster is shown.
@@ -117,7 +118,9 @@ class Played:
 
     def measured(self, gpu_types: Sequence[str]) -> Measurements:
         """Return what profile runs on these types have shown."""
-        info = JobInfo(f"net-{self.role.name}", self.initial, 25_000_000, 1_281_167, adam_type=False)
+        info = JobInfo(
+            f"net-{self.role.name}", self.initial, 25_000_000, 1_281_167, adam_type=False, whole_batches=False
+        )
         found = Measurements().with_info(info)
         for gpu_type in gpu_types:
             found = found.with_rows(gpu_type, [self._row(gpu_type, 1, 1, size) for size in SIZES])

@@ -40,8 +40,10 @@ from coadapt.executor.protocol.job_events import (
 from coadapt.executor.training.state.checkpoint import CheckpointStore
 from coadapt.scheduler.changes.verbs import pause
 from coadapt.scheduler.cycle import SchedulingCycle
+from coadapt.scheduler.forecasts.forecaster import Forecaster
 from coadapt.scheduler.jobs.record import JobRecord
 from coadapt.scheduler.nodes.closing_nodes import ClosingNodes
+from coadapt.scheduler.observers.hooks import Change, CycleHook, RoundDone
 from coadapt.scheduler.observers.metrics_hook import MetricsHook
 from coadapt.scheduler.rounds.chosen_policy import ChosenPolicy
 from coadapt.scheduler.store.events import Event
@@ -60,6 +62,7 @@ from .cast import Role as Part
 
 USERS = {"vic": Role.VIEWER, "ann": Role.USER, "bob": Role.USER, "eve": Role.USER, "ops": Role.OPERATOR}
 PROFILE_S, REPORT_S, STEP_S = 40.0, 30.0, 15.0
+FORETOLD_S = 60.0  # so long the first forecast is waited for
 MANY_NODES = "8x t4:8"  # of the cluster with very many jobs
 
 
@@ -68,6 +71,22 @@ class PlayedClock(ManualClock):
 
     def monotonic_s(self) -> float:
         return self.now_s - 900_000.0 + time.perf_counter()
+
+
+class Foretells(CycleHook):
+    """Tells a forecaster of rounds, once there is one."""
+
+    forecaster: Forecaster | None = None
+
+    def changed(self, change: Change) -> None:
+        """Pass it on."""
+        if self.forecaster is not None:
+            self.forecaster.changed(change)
+
+    def planned(self, done: RoundDone) -> None:
+        """Pass it on."""
+        if self.forecaster is not None:
+            self.forecaster.planned(done)
 
 
 class PlayedWorld(World):
@@ -87,7 +106,7 @@ class PlayedWorld(World):
         self.clock = PlayedClock()
         self.store = Store(self.settings.store_path)
         self.closing = ClosingNodes(self.nodes, self.store, self.clock)
-        self.history = MetricsHistory(self.store)
+        self.history, self.foretells = MetricsHistory(self.store), Foretells()
         self.cycle = SchedulingCycle(
             self.store,
             self.planner,
@@ -95,7 +114,7 @@ class PlayedWorld(World):
             self.executors,
             self.clock,
             self.settings,
-            hooks=[MetricsHook(self.history)],
+            hooks=[MetricsHook(self.history), self.foretells],
         )
 
     def comes(self, part: Part) -> None:
@@ -220,6 +239,8 @@ class Stage:
         self.service.parts.policy.now = self.world.chosen.now
         if teams:
             self.service.apply_teams(TEAMS)
+        if not jobs:
+            self._foretell()
         kept(self.world.settings.package_dir)
         self.tokens = {}
         for user, role in USERS.items():
@@ -230,6 +251,14 @@ class Stage:
         self._ends = threading.Event()
         self._thread = threading.Thread(target=self._live, daemon=True)
         self._thread.start()
+
+    def _foretell(self) -> None:
+        """Have starts and ends foretold from the round on that comes now."""
+        forecaster = self.world.foretells.forecaster = self.service.parts.forecaster
+        self.world.cycle.ask_round()
+        self.world.clock.forward(1.0)
+        self.world.act()
+        forecaster.wait(FORETOLD_S)
 
     def _live(self) -> None:
         clock: ManualClock = self.world.clock
@@ -279,6 +308,8 @@ class Stage:
         self._ends.set()
         self._thread.join(10)
         self.server.stop()
+        self.service.parts.forecaster.stop()
+        self.service.parts.asker.stop()
         self.world.store.close()
 
 

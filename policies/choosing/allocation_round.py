@@ -262,7 +262,8 @@ class ProgramPolicy(ABC):
         prices = _prices(solution, limits, configurations)
         standing = {} if teams is None or shared is None else teams.stand(shared, placements, prices)
         if shared is not None and shared.short:
-            notes.append(Note(f"guarantees lack {shared.short:g} GPUs, for which the nodes leave no room"))
+            gpus = "GPU" if shared.short == 1 else "GPUs"
+            notes.append(Note(f"guarantees lack {shared.short:g} {gpus}, for which the nodes leave no room"))
         unmet = {ids[row] for row in solution.unmet}
         resting = frozenset(() if self._turns is None else self._turns.resting)
         reasons = ProgramReasons(
@@ -437,12 +438,11 @@ def _exact(spec: JobSpec, configurations: ConfigurationSet) -> np.ndarray:
 def _note(solution: ChoiceSolution, jobs: Sequence[JobView], notes: list[Note]) -> None:
     for row in sorted(solution.unmet):
         job = jobs[row]
-        what = (
-            f"reservation of {job.spec.reservation.gpus} {job.spec.reservation.gpu_type}"
-            if job.spec.reservation is not None
-            else "non-preemptible job"
-        )
-        text = f"job {job.id}: {what} cannot be met beside jobs that may not be preempted; it waits"
+        if (reserved := job.spec.reservation) is not None:
+            what = f"reservation of {reserved.gpus} {reserved.gpu_type}"
+            text = f"job {job.id}: {what} cannot be met beside jobs that may not be preempted; it waits"
+        else:
+            text = f"job {job.id} waits: jobs that may not be preempted have its GPUs"
         notes.append(Note(text, job.id))
     if not solution.proven:
         how_far = f"the plan is feasible and within {solution.gap:.2%} of the optimum"

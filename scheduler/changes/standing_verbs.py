@@ -29,21 +29,32 @@ def set_priority(job: JobRecord, now: float, priority: Priority) -> Reaction:
     return _told(changed, EventKind.PRIORITY, now, f"its priority is {priority}, and was {was}")
 
 
-def hold(job: JobRecord, now: float) -> Reaction:
-    """Let a job start on no GPUs until it is released; what it has it keeps."""
+def hold(job: JobRecord, now: float, operator: str = "") -> Reaction:
+    """Let a job start on no GPUs until it is released; what it has it keeps.
+
+    operator: who asks as one; "": its user does. An operator's hold takes the place of the user's, and stays.
+    """
     _check_active(job, "hold")
-    if job.on_hold:
+    operator = "" if operator == job.owner else operator
+    if job.on_hold and (job.held_by or not operator):
         return Reaction(job)
     keeps = ": it keeps its GPUs until it leaves them" if job.target else ""
-    return _told(replace(job, on_hold=True), EventKind.HOLD, now, f"held by the user{keeps}")
+    held = replace(job, on_hold=True, held_by=operator)
+    return _told(held, EventKind.HOLD, now, f"{held.held_text}{keeps}")
 
 
-def release(job: JobRecord, now: float) -> Reaction:
-    """Let a job that is on hold start again."""
+def release(job: JobRecord, now: float, operator: str = "") -> Reaction:
+    """Let a job that is on hold start again. What an operator holds only an operator releases.
+
+    operator: who asks as one; "": its user does.
+    """
     _check_active(job, "release")
     if not job.on_hold:
         return Reaction(job)
-    return _told(replace(job, on_hold=False), EventKind.HOLD, now, "released by the user")
+    if job.held_by and not operator:
+        raise JobStateError(f"{job.id} is {job.held_text}, and only an operator releases it")
+    whose = f"the operator {operator}" if operator and operator != job.owner else "the user"
+    return _told(replace(job, on_hold=False, held_by=""), EventKind.HOLD, now, f"released by {whose}")
 
 
 def bump(job: JobRecord, now: float) -> Reaction:

@@ -28,13 +28,13 @@ class StandingDesk:
         check_priority(wanted, self._store.get(job_id).spec.team, self._teams.now)
         return self._do(job_id, partial(standing_verbs.set_priority, priority=wanted), key)
 
-    def hold(self, job_id: str, key: str) -> bool:
-        """Let a job start on no GPUs until it is released."""
-        return self._do(job_id, standing_verbs.hold, key)
+    def hold(self, job_id: str, key: str, operator: str = "") -> bool:
+        """Let a job start on no GPUs until it is released. `operator`: who asks as one; "": its user does."""
+        return self._do(job_id, partial(standing_verbs.hold, operator=operator), key)
 
-    def release(self, job_id: str, key: str) -> bool:
-        """Let a job that is on hold start again."""
-        return self._do(job_id, standing_verbs.release, key)
+    def release(self, job_id: str, key: str, operator: str = "") -> bool:
+        """Let a job that is on hold start again. What an operator holds only an operator releases."""
+        return self._do(job_id, partial(standing_verbs.release, operator=operator), key)
 
     def bump(self, job_id: str, key: str) -> bool:
         """Let a job come first among those of its user that wait."""

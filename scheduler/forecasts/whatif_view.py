@@ -148,6 +148,8 @@ def _matters(row: WhatIfJob) -> bool:
 
 def _sentence(rows: Sequence[WhatIfJob], now_s: float, delayed: int | None = None) -> str:
     """Return the answer in a sentence."""
+    if not rows and not delayed:
+        return "No job is here whose start or end could change."
     parts = []
     for row in rows:
         if row["new"] and row["after"] is not None:
@@ -155,10 +157,9 @@ def _sentence(rows: Sequence[WhatIfJob], now_s: float, delayed: int | None = Non
     slower, sooner = [row for row in rows if _is_delayed(row)], [row for row in rows if _is_sooner(row)]
     count = len(slower) if delayed is None else delayed
     if count:
-        most = f", {_most(slower)}" if slower else ""
-        parts.append(f"{count} {'job ends' if count == 1 else 'jobs end'} later{most}")
+        parts.append(_moved(slower, count, "later"))
     if sooner:
-        parts.append(f"{len(sooner)} {'job ends' if len(sooner) == 1 else 'jobs end'} sooner, {_most(sooner)}")
+        parts.append(_moved(sooner, len(sooner), "sooner"))
     if stopped := [row for row in rows if _is_stopped(row)]:
         many = f" and {len(stopped) - MOST_NAMED} more" if len(stopped) > MOST_NAMED else ""
         parts.append(f"{', '.join(row['id'] for row in stopped[:MOST_NAMED])}{many} would get no GPUs in sight")
@@ -179,6 +180,10 @@ def _new_job(row: WhatIfJob, now_s: float) -> str:
     return f"{start} and end in about {span(max(ends - now_s, 0.0))}"
 
 
-def _most(rows: Sequence[WhatIfJob]) -> str:
+def _moved(rows: Sequence[WhatIfJob], count: int, how: str) -> str:
+    """Return how many jobs end later or sooner, and which of those that are named most."""
+    if not rows:
+        return f"{count} {'job ends' if count == 1 else 'jobs end'} {how}"
     row = max(rows, key=lambda row: abs(row["later_s"] or 0.0))
-    return f"{row['name']} most, by about {span(abs(row['later_s'] or 0.0))}"
+    by = f"by about {span(abs(row['later_s'] or 0.0))}"
+    return f"{row['name']} ends {how}, {by}" if count == 1 else f"{count} jobs end {how}, {row['name']} most, {by}"

@@ -146,7 +146,7 @@ class JobRecord:
     notice: of a node that goes away; None: there is none.
     quarantine: why it takes part in no round and keeps what it has; "": it takes part.
     cancelled_s: since when it saves and leaves its GPUs, as its user has cancelled it; None: it does not.
-    on_hold: its user lets it start on no GPUs; what it has it keeps.
+    on_hold, held_by: it starts on no GPUs, and keeps what it has; which operator wants so, "": its user.
     ran_s, runs_since_s: how long it trained before it last began to, and since when it does; None: it does not.
     told_limit_s: the time limit of whose end its log has told.
     ending: why it saves and ends; "": its user has cancelled it.
@@ -217,6 +217,7 @@ class JobRecord:
     saved_step: int | None = None
     bumped: float = 0.0
     on_hold: bool = False
+    held_by: str = ""
     ran_s: float = 0.0
     runs_since_s: float | None = None
     told_limit_s: float | None = None
@@ -227,6 +228,11 @@ class JobRecord:
     retries: int = 0
     not_before_s: float | None = None
     beyond: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def held_text(self) -> str:
+        """Return who holds it, where it is on hold."""
+        return f"held by the operator {self.held_by}" if self.held_by else "held by the user"
 
     def begun_again(self) -> JobRecord:
         """Return the job at the beginning of its next life, by its changed file if it has one."""

@@ -149,6 +149,7 @@ def job_details(
         habits=habits_of(job.measurements, job.spec),
         refused_statuses=_refused(job.refusals),
         on_hold=job.on_hold,
+        held_by=job.held_by,
     )
     if job.traceback and job.traceback != job.state.reason:
         details["traceback"] = job.traceback

@@ -45,7 +45,7 @@ def reason_shown(job: JobRecord, cluster: Cluster | None = None, asleep: Sequenc
     if job.paused:
         return "paused by the user"
     if job.on_hold and job.active and not job.occupied:
-        return "held by the user"
+        return job.held_text
     if job.origin is not None and not job.origin.copied and job.active:
         return f"waiting for the checkpoint of step {job.origin.steps} of {job.origin.job_id}"
     if cluster is not None and (found := sleepers_waited_for(job, cluster, asleep)):

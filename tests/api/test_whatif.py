@@ -54,6 +54,12 @@ BAD = [
     ({"teams": {"teams": {"a": {"share": 0}}}}, "teams.a.share: 0 is not a number above 0"),
     ({"teams": {"teams": {"a": {"cap": {"h100": 1}}}}}, "teams.a.cap.h100: h100 is no GPU type of "),
     ({"teams": {}, "team": {"a": {"share": 2}}}, "teams: a whole file is given, and team changes a part of it"),
+    ({"teams": "teams: [a"}, "teams: line 1"),
+    ({"teams": "a list"}, "teams: it is not a mapping of fields, such as teams: {vision: {users: [ada]}}"),
+    ({"teams": "teams: {a: {share: 0}}"}, "teams.a.share: 0 is not a number above 0"),
+    ({"teams": "!!python/object:os.system {}"}, "teams: "),
+    ({"teams": "a" * 300_000}, "teams: "),
+    ({"teams": 3}, "teams: "),
     ({"submit": [{"spec": {"name": "x y", "script": "t.py"}}]}, "submit.0.spec.name: "),
     ({"submit": [{"spec": SPEC | {"resources": {"gpus": 0}}}]}, "submit.0.spec.resources.gpus: "),
     ({"depth": 3}, "depth: unknown field"),
@@ -104,10 +110,15 @@ def test_a_job_that_would_get_no_gpus_is_named(api: Api) -> None:
     assert view["text"] == f"{a} would get no GPUs in sight."
 
 
-def test_a_whole_file_of_teams_is_tried_where_none_counts(api: Api) -> None:
+FILE = {"teams": {"all": {"default": True, "cap": {"t4": 2}}}}
+
+
+@pytest.mark.parametrize(
+    "file", [FILE, "teams:\n  all:\n    default: true\n    cap: {t4: 2}\n"], ids=["values", "text"]
+)
+def test_a_whole_file_of_teams_is_tried_where_none_counts(api: Api, file: object) -> None:
     api.world.play("submit a unprofiled rigid=2\nsubmit b unprofiled rigid=2\nwish a t4-000:2\ngo")
     planned(api)
-    file = {"teams": {"all": {"default": True, "cap": {"t4": 2}}}}
     answer = api.ask("POST", "/v1/whatif", "ops", json={"teams": file})
     assert answer.status_code == 200, answer.text
     (waits,) = [row for row in answer.json()["jobs"] if row["id"] == api.world.ids["b"]]
@@ -186,3 +197,5 @@ def test_the_page_asks_with_the_nodes_that_are_here(api: Api) -> None:
     assert page.status_code == 200
     assert "machine-t4-000" in page.text or "t4-000" in page.text
     assert "whatif.js" in page.text
+    assert '<input type="file" id="file"' in page.text
+    assert '<textarea name="teams"' in page.text

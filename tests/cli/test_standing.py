@@ -109,3 +109,24 @@ def test_a_job_that_has_ended_is_told_of_and_the_others_follow(
     told = capsys.readouterr()
     assert told.err == "coadapt: sweep-1 has ended (cancelled), so hold does not fit it\n"
     assert told.out == "sweep-2 held\n"
+
+
+def test_what_an_operator_holds_only_an_operator_releases(api: Api, capsys: pytest.CaptureFixture[str]) -> None:
+    def ops(verb: str) -> Any:
+        headers = {"Idempotency-Key": f"ops {verb}"}
+        return api.ask("POST", f"/v1/jobs/sweep-1/{verb}", "ops", headers=headers).json()
+
+    assert main.run(["hold", "sweep-1"]) == Exit.OK
+    assert ops("hold") == {"changed": True}, "it takes the place of the user's"
+    capsys.readouterr()
+    assert main.run(["release", "sweep-1"]) == Exit.USAGE
+    told = "sweep-1 is held by the operator ops, and only an operator releases it"
+    assert capsys.readouterr().err == f"coadapt: {told}\n"
+    job = api.ask("GET", "/v1/jobs/sweep-1", "ann").json()
+    assert (job["on_hold"], job["held_by"], job["reason"]) == (True, "ops", "held by the operator ops")
+    button = 'data-post="/v1/jobs/sweep-1/release"'
+    assert button not in api.ask("GET", "/jobs/sweep-1", "ann").text
+    assert button in api.ask("GET", "/jobs/sweep-1", "ops").text
+    assert ops("release") == {"changed": True}
+    assert main.run(["hold", "sweep-1"]) == Exit.OK
+    assert main.run(["release", "sweep-1"]) == Exit.OK, "a user's own hold stays the user's"

@@ -14,7 +14,7 @@ from coadapt.core.job_limits import JobLimitError
 from coadapt.core.job_relations import AfterJobs
 from coadapt.core.teams_file import from_values
 
-from tests.support.api import JOB, Api
+from tests.support.api import Api
 from tests.support.packages import NAME
 from tests.support.stored_rows import read_back
 
@@ -107,20 +107,6 @@ def test_a_changed_file_is_no_array(api: Api) -> None:
     spec = JobSpec.model_validate({"name": "sweep", "script": "train.py", **GRID}).model_dump_json()
     with pytest.raises(JobLimitError, match="array: a changed file is of one job"):
         api.service.resume_changed("sweep-1", spec, NAME, "", "k")
-
-
-def test_an_array_of_100_000_is_refused_by_the_api(api: Api) -> None:
-    spec = {
-        **GRID,
-        "name": "a",
-        "script": "train.py",
-        "array": {"grid": {"lr": ["1"] * 1000, "seed": ["1"] * 100}},
-    }
-    refused = api.ask("POST", "/v1/jobs", "ann", json={**JOB, "spec": spec}, headers={"Idempotency-Key": "x"})
-    assert (refused.status_code, refused.json()["detail"]) == (
-        422,
-        "spec.array: has 100000 jobs; at most 1000 are accepted",
-    )
 
 
 def test_verbs_act_on_the_jobs_of_an_array_that_go_on(api: Api) -> None:

@@ -172,6 +172,27 @@ def test_what_changes_nothing_says_so() -> None:
     assert hold(held, 6.0).job is held
 
 
+def test_an_operators_hold_takes_an_operator_to_release_it() -> None:
+    own = replace(job(), owner="ann")
+    held = done(hold(own, 5.0, "ops"))
+    assert held.on_hold
+    assert reason_shown(held) == "held by the operator ops"
+    assert read_back(held) == held
+    with pytest.raises(JobStateError, match=r"held by the operator ops, and only an operator releases it$"):
+        release(held, 6.0)
+    assert hold(held, 6.0).job is held, "the user's hold changes nothing about it"
+    freed = release(held, 7.0, "eve")
+    assert (freed.job.on_hold, freed.job.held_by) == (False, "")
+    assert freed.events[0].data["text"] == "released by the operator eve"
+
+
+def test_an_operators_hold_takes_the_place_of_the_users_but_not_of_their_own() -> None:
+    own = replace(job(), owner="ann")
+    assert done(hold(done(hold(own, 5.0)), 6.0, "ops")).held_by == "ops"
+    assert done(hold(own, 5.0, "ann")).held_by == "", "an operator's own job is held as its user's"
+    assert not done(release(done(hold(own, 5.0)), 6.0, "ops")).on_hold
+
+
 def test_a_record_keeps_how_it_stands_in_the_store() -> None:
     one = replace(done(bump(done(hold(running(A), 5.0)), 6.0)), ran_s=3.0, runs_since_s=5.0, told_limit_s=9.0)
     assert read_back(one) == one

@@ -1,4 +1,9 @@
-"""What a browser may send by mistake or in bad faith: each gets one sentence, and nothing is changed."""
+"""What may be sent to a shared cluster by mistake or in bad faith: each gets one sentence, and nothing is changed.
+
+A table has what programs send; below it stands what browsers do. Two lines take time, and so stand where time is
+played: a state that changes while what-if works is in `test_whatif.py`, and a node that never comes in
+`tests/scheduler/scaling/test_control.py`.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +22,18 @@ from coadapt.api.sessions import PAGE_HEADER, page_word
 from coadapt.core.api_settings import ApiSettings
 
 from tests.support.api import Api
+from tests.support.bad_service_input import Way, answer
+from tests.support.bad_shared_input import BAD_SHARED_INPUT
+
+
+@pytest.mark.parametrize(("what", "way", "sentence"), BAD_SHARED_INPUT, ids=[row[0] for row in BAD_SHARED_INPUT])
+def test_it_is_refused_in_one_sentence(tmp_path: Path, what: str, way: Way, sentence: str) -> None:
+    told = answer(way, tmp_path)
+    assert told.startswith(sentence), what
+    assert "\n" not in told
+
+
+# --- what browsers send ---------------------------------------------------------------------------------------
 
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 HTML = "<img src=x onerror=alert(1)>"
@@ -100,15 +117,15 @@ def no_number(api: Api, job: str) -> httpx.Response:
 )
 def test_it_is_told_in_one_sentence_and_changes_nothing(api: Api, sends: Any, status: int, told: str) -> None:
     job = api.job("ann", "mine")
-    answer = sends(api, job)
-    assert answer.status_code == status
-    if answer.headers["content-type"].startswith("text/html"):
-        (sentence,) = re.findall(r"(?:<p class=\"alert\" role=\"alert\">|<p>)([^<]+)</p>", answer.text)[:1]
+    told_by = sends(api, job)
+    assert told_by.status_code == status
+    if told_by.headers["content-type"].startswith("text/html"):
+        (sentence,) = re.findall(r"(?:<p class=\"alert\" role=\"alert\">|<p>)([^<]+)</p>", told_by.text)[:1]
     else:
-        sentence = answer.json()["detail"]
+        sentence = told_by.json()["detail"]
     assert told in sentence
     assert len(sentence) < 500, "what was sent is not repeated at length"
-    assert HTML not in answer.text
+    assert HTML not in told_by.text
     assert [row["status"] for row in api.ask("GET", "/v1/jobs").json()["items"]] == ["waiting"]
 
 
