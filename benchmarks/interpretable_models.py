@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 
 from .arguments import some_of
 from .harness import finish, needs
-from .readable import accuracy, distilling, exactness, robustness, searching, services, speed
+from .readable import accuracy, distilling, exactness, nodes, robustness, searching, services, speed
 from .readable.tasks import NEEDED
 
 PARTS: Mapping[str, Callable[[], dict[str, float]]] = {
@@ -28,6 +28,7 @@ PARTS: Mapping[str, Callable[[], dict[str, float]]] = {
     "robustness": robustness.figures,
     "correction": robustness.correction,
     "services": services.figures,
+    "nodes": nodes.figures,
 }
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
+from coadapt.estimators.durations.sums import NAMES
 from coadapt.estimators.interpretable import additive_fit, tree_fit
 from coadapt.estimators.interpretable.additive import AdditiveModel
 from coadapt.estimators.interpretable.additive_fit import AdditiveSettings
@@ -12,7 +15,7 @@ from coadapt.estimators.interpretable.tree import TreeModel
 from coadapt.estimators.interpretable.tuning import TREES, Searching, performance, tuned_additive, tuned_tree
 
 from ..harness import table
-from .tasks import NAMES_OF_TASKS, Task, task
+from .tasks import NAMES_OF_TASKS, Task, shipped, task
 
 BUDGET, RANDOM_TRIALS, SEEDS = 30, 50, 10
 LIBRARY = AdditiveSettings(bins=1024, pair_bins=64, interactions=10, learning_rate=0.04, bags=1, rounds=2000)
@@ -94,18 +97,15 @@ def trials() -> dict[str, float]:
 
 def pruned() -> dict[str, float]:
     """Return how many nodes searching leaves of a tree of classes, and what that costs in right answers."""
-    from .tasks import _shipped
-
-    long_jobs = task("durations")
+    long_jobs, of_like = task("durations"), list(NAMES).index("start_log")
 
     def classes(of: Table) -> Table:
-        from dataclasses import replace
-
-        return replace(of, target=(of.target > np.log(900.0)).astype(float), classes=("short", "long"))
+        logs = of.target + of.rows[:, of_like]
+        return replace(of, target=(logs > np.log(900.0)).astype(float), classes=("short", "long"))
 
     parts = {
         "durations": (classes(long_jobs.taught), classes(long_jobs.judged)),
-        **{name: (_shipped(name).taught, _shipped(name).judged) for name in ("digits", "breast_cancer")},
+        **{name: (shipped(name).taught, shipped(name).judged) for name in ("digits", "breast_cancer")},
     }
     found, rows = dict[str, float](), []
     for name, (taught, judged) in parts.items():

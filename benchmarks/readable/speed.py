@@ -7,6 +7,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -99,8 +100,6 @@ def bags() -> dict[str, float]:
     found = {"fit_s/durations_1e5": time.perf_counter() - began}
     of = task("durations")
     for count in (1, 4, 14):
-        from dataclasses import replace
-
         model = additive_fit.fit(of.taught, replace(SETTINGS, bags=count), tails=None)
         found[f"durations/error_of_{count}_bags"] = of.error(model.predict(of.judged.rows))
     return found
