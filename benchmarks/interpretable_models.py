@@ -23,6 +23,7 @@ PARTS: Mapping[str, Callable[[], dict[str, float]]] = {
     "exactness": exactness.figures,
     "accuracy": accuracy.figures,
     "search": searching.figures,
+    "trials": searching.trials,
     "speed": speed.figures,
     "distil": distilling.figures,
     "robustness": robustness.figures,
