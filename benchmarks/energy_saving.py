@@ -82,9 +82,9 @@ class Stretch:
     fit_s: float
 
     @classmethod
-    def of(cls, series: NodeSeries, first: int, slots: int) -> Stretch:
+    def of(cls, series: NodeSeries, first: int, slots: int, seed: int = 0, additive: bool = False) -> Stretch:
         began = time.perf_counter()
-        model = fit([series], series.start_s + SLOT_S * first)
+        model = fit([series], series.start_s + SLOT_S * first, seed=seed, additive=additive)
         if model is None:
             raise SystemExit("energy_saving: too little was counted to fit a forecast to")
         took = time.perf_counter() - began

@@ -16,18 +16,20 @@ from collections.abc import Callable, Mapping
 
 from .arguments import some_of
 from .harness import finish, needs
-from .readable import accuracy, distilling, exactness, robustness, searching, services, speed
+from .readable import accuracy, distilling, exactness, nodes, robustness, searching, services, speed
 from .readable.tasks import NEEDED
 
 PARTS: Mapping[str, Callable[[], dict[str, float]]] = {
     "exactness": exactness.figures,
     "accuracy": accuracy.figures,
     "search": searching.figures,
+    "trials": searching.trials,
     "speed": speed.figures,
     "distil": distilling.figures,
     "robustness": robustness.figures,
     "correction": robustness.correction,
     "services": services.figures,
+    "nodes": nodes.figures,
 }
 
 

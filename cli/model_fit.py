@@ -59,9 +59,11 @@ def fit(
     good = (
         f"{tuned.performance:.1%} right"
         if table.classes
-        else f"error {-tuned.performance:.3g} of that of the median"
+        else f"the mean error is {-tuned.performance:.1%} of what the median alone makes"
     )
-    kept_too = f"; {len(changes)} corrections are kept" if changes else ""
+    kept_too = f"; {len(changes)} correction{'s are' if len(changes) > 1 else ' is'} kept" if changes else ""
+    if kept.waiting:
+        kept_too += f", and this fit has no place for {len(kept.waiting)} of them"
     say(printable(f"{out}: {kind_of(tuned.model)}; on rows held back: {good}{kept_too}"))
 
 

@@ -29,7 +29,9 @@ def lines_of(model: Model, kept: Kept) -> list[str]:
     lines += [f"  {name:<{width}}  {value:.4g}" for name, value in model.importances()[:MOST_SHOWN]]
     if isinstance(model, TreeModel):
         lines += [rule.text for rule in model.rules()[: 4 * MOST_SHOWN]]
-    lines += [f"corrected: {_correction(one)}" for one in kept.corrections]
+    for one in kept.corrections:
+        waits = " (waits for a fit that has a place for it)" if one in kept.waiting else ""
+        lines.append(f"corrected: {_correction(one)}{waits}")
     return lines
 
 

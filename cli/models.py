@@ -246,6 +246,8 @@ def constrain(
         if not more and not undo:
             raise ValueError("give --monotone, --by-hand or --undo")
         kept = Kept(found.kept.fitted, (*(() if undo else found.kept.corrections), *more), found.kept.about)
+        base = Kept(found.kept.fitted, () if undo else found.kept.corrections).model
+        corrections.check(base, more)
         lines = changed_lines(found.kept.model, kept.model)
         if found.service:
             from ..core.json_numbers import dumps

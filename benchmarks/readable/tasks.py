@@ -9,7 +9,7 @@ from datetime import datetime
 from functools import cache
 
 import numpy as np
-from coadapt.estimators.durations.features import COLUMNS
+from coadapt.estimators.durations.features import COLUMNS, START
 from coadapt.estimators.durations.sums import NAMES, SETTINGS, features
 from coadapt.estimators.interpretable.additive_fit import AdditiveSettings
 from coadapt.estimators.interpretable.table import Feature, Floats, Table, named
@@ -35,31 +35,40 @@ TAUGHT = 0.7  # of the rows without a date that divides them
 
 @dataclass(frozen=True)
 class Task:
-    """Rows to fit and rows to judge. log: the target is a logarithm, and errors are of what it is of."""
+    """Rows to fit and rows to judge.
+
+    starts: (rows to judge,) logs that the target goes on from, as the service fits them; errors are of what the
+        sums are logs of. None: the target is what is wanted.
+    """
 
     name: str
     taught: Table
     judged: Table
     settings: AdditiveSettings
-    log: bool = False
+    starts: Floats | None = None
 
     def error(self, said: Floats) -> float:
         """Return the mean absolute error, or the share of wrong classes; lower is better."""
         if self.taught.classes:
             return float((said != self.judged.target).mean())
-        if self.log:
-            return float(np.abs(np.exp(said) - np.exp(self.judged.target)).mean())
+        if self.starts is not None:
+            return float(np.abs(np.exp(self.logs(said)) - np.exp(self.logs(self.judged.target))).mean())
         return float(np.abs(said - self.judged.target).mean())
+
+    def logs(self, said: Floats) -> Floats:
+        """Return logs from what is said over the starts."""
+        assert self.starts is not None
+        return self.starts + said
 
 
 @cache
 def task(name: str) -> Task:
     """Return a task by name."""
-    return {"arrivals": _arrivals, "durations": _durations, "pairs": _pairs}.get(name, lambda: _shipped(name))()
+    return {"arrivals": _arrivals, "durations": _durations, "pairs": _pairs}.get(name, lambda: shipped(name))()
 
 
-def _divided(name: str, table: Table, first: np.ndarray, settings: AdditiveSettings, log: bool = False) -> Task:
-    return Task(name, table.of(first), table.of(~first), settings, log)
+def _divided(name: str, table: Table, first: np.ndarray, settings: AdditiveSettings) -> Task:
+    return Task(name, table.of(first), table.of(~first), settings)
 
 
 def _arrivals() -> Task:
@@ -107,9 +116,13 @@ class _Never:
 
 @dataclass(frozen=True)
 class Lengths:
-    """What was known of Venus' jobs at their submissions, with logs of their lengths, ids and ends."""
+    """What was known of Venus' jobs at their submissions, with ids and ends.
+
+    table: its target is the log of the length over `starts`, what like jobs took: the form that the service fits.
+    """
 
     table: Table
+    starts: Floats
     ids: tuple[str, ...]
     ended_s: Floats
 
@@ -143,17 +156,21 @@ def lengths() -> Lengths:
     kept = service._rows.newest()
     rows = np.ascontiguousarray(kept.rows[:, [COLUMNS.index(name) for name in NAMES]])
     at_s = np.array([one.job.submitted_s for one in told])
-    logs = np.log(np.maximum(kept.seconds, 1.0))
-    table = Table(features(service._features.codes), rows, logs, "log of seconds", (), at_s)
-    return Lengths(table, tuple(one.job.id for one in told), np.array([one.ended_s for one in told]))
+    starts = np.ascontiguousarray(kept.rows[:, START])
+    over = np.log(np.maximum(kept.seconds, 1.0)) - starts
+    table = Table(features(service._features.codes), rows, over, "log over like jobs", (), at_s)
+    return Lengths(table, starts, tuple(one.job.id for one in told), np.array([one.ended_s for one in told]))
 
 
 def _durations() -> Task:
-    """Return logs of lengths: fitted to jobs that had ended when those that judge had not been submitted."""
+    """Return logs of lengths over those of like jobs.
+
+    What is fitted had ended when the jobs that judge had not been submitted.
+    """
     known = lengths()
     assert known.table.times_s is not None
     taught, judged = known.ended_s <= known.cut_s, known.table.times_s > known.cut_s
-    return Task("durations", known.table.of(taught), known.table.of(judged), SETTINGS, log=True)
+    return Task("durations", known.table.of(taught), known.table.of(judged), SETTINGS, known.starts[judged])
 
 
 def _pairs() -> Task:
@@ -182,7 +199,8 @@ def _pairs() -> Task:
     return _divided("pairs", table, np.repeat(apart, 2), AdditiveSettings(bins=64, rounds=1500, bags=2))
 
 
-def _shipped(name: str) -> Task:
+def shipped(name: str) -> Task:
+    """Return a task of a table that scikit-learn ships."""
     from sklearn import datasets
 
     loaded = {

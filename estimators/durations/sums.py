@@ -67,8 +67,11 @@ class Sums:
 
     @cached_property
     def model(self) -> AdditiveModel:
-        """Return the model with what people changed. Raises ValueError where a change does not go with it."""
-        return corrected(self.fitted, self.changes)
+        """Return the model with what people changed. Raises ValueError where a change does not go with it.
+
+        A score of an owner who has not been seen yet waits for a fit that knows the owner.
+        """
+        return corrected(self.fitted, self.changes, "wait")
 
     def predict(self, rows: Floats) -> Floats:
         """Return (rows,) predictions; `rows`: (rows, columns of `COLUMNS`), nan where nothing is known."""

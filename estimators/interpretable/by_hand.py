@@ -60,6 +60,8 @@ def _cuts(feature: Feature, part: Within) -> tuple[float, float]:
     if not low <= high or math.isnan(low) or low == math.inf or high == -math.inf:
         raise ValueError(f"{feature.name}: {low:g} to {high:g} is not accepted, must be in ascending order")
     if feature.whole:
+        if math.isfinite(low) and math.isfinite(high) and math.ceil(low) > math.floor(high):
+            raise ValueError(f"{feature.name}: {low:g} to {high:g} is not accepted, no whole number lies there")
         return math.ceil(low) - 0.5 if math.isfinite(low) else low, (
             math.floor(high) + 0.5 if math.isfinite(high) else high
         )

@@ -17,6 +17,7 @@ from .table import Feature, Floats
 from .tree import KNOWN, TreeModel
 
 LANGUAGES = ("c", "javascript", "python", "sql")
+MOST_DEEP = 90  # tests of a tree within each other: Python accepts no more than 100
 _WORDS = {
     "double",
     "float",
@@ -40,12 +41,14 @@ def exported(model: Model, language: str, name: str = "predict") -> str:
     returns the prediction; the probability of the second class; or the class of a tree (in C its position).
 
     Raises:
-        ValueError: in one sentence, for another language, and for a name that is none.
+        ValueError: in one sentence, for another language, a name that is none, and a tree that is too deep.
     """
     if language not in LANGUAGES:
         raise ValueError(f"language: {language!r} is not accepted, must be one of {', '.join(LANGUAGES)}")
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name) or keyword.iskeyword(name) or name in _WORDS:
         raise ValueError(f"name: {name!r} is not accepted, must be a name that a function can have")
+    if isinstance(model, TreeModel) and model.depth > MOST_DEEP:
+        raise ValueError(f"tree: is {model.depth} tests deep, and at most {MOST_DEEP} can be exported; prune it")
     if language == "sql":
         sum_or_tree = _sql_sum(model) if isinstance(model, AdditiveModel) else _sql_tree(model, 0)
         return f"{_about(model, '--')}\n{sum_or_tree}\n"
@@ -66,7 +69,7 @@ def _about(model: Model, mark: str) -> str:
 
 def _plain(text: str) -> str:
     """Return a text that ends no comment: one line of printable characters."""
-    return re.sub(r"[^ -~]|\*/", "?", text).rstrip("\\")
+    return re.sub(r"[^ -~]|\*/|\?\?/", "_", text).rstrip("\\")  # ??/ is a backslash in old C
 
 
 def _number(value: float) -> str:
@@ -121,7 +124,8 @@ def _likeliest(tree: TreeModel, node: int) -> int:
 
 def _c_tree(tree: TreeModel, name: str) -> str:
     used = {int(f) for f in tree.feature if f >= 0}
-    whole = all(tree.features[f].whole for f in used)
+    # Whole numbers cannot be missing, so a tree that asks whether a value is known takes real ones.
+    whole = all(tree.features[f].whole for f in used) and not (tree.threshold[tree.feature >= 0] == KNOWN).any()
     kind = "long long" if whole else "double"
 
     def test(_: Feature, number: int, at: str, missing_left: bool) -> str:
@@ -133,7 +137,7 @@ def _c_tree(tree: TreeModel, name: str) -> str:
         return f"return {_likeliest(tree, node)};" if tree.classes else f"return {_real(tree.values[node, 0])};"
 
     body = _branches(tree, test, answer, ("if ({}) {{", "} else {", "}"))
-    note = "/* All features that are tested are whole. */\n" if whole else ""
+    note = "/* All features that are tested are whole, and none can be missing. */\n" if whole else ""
     result = "int" if tree.classes else "double"
     return f"{_about(tree, '//')}\n{note}{result} {name}(const {kind} *x) {{\n{body}}}\n"
 

@@ -22,6 +22,7 @@ from .tree import TreeModel
 Model = AdditiveModel | TreeModel
 ModelT = TypeVar("ModelT", AdditiveModel, TreeModel)
 Pairs = Literal["refuse", "drop", "keep"]
+Unknown = Literal["refuse", "wait"]
 _SLACK = 1e-12  # steps back that rounding makes
 
 
@@ -52,14 +53,20 @@ class ByHand:
 Correction = Monotone | ByHand
 
 
-def corrected(model: ModelT, corrections: Sequence[Correction]) -> ModelT:
+def corrected(model: ModelT, corrections: Sequence[Correction], unknown: Unknown = "refuse") -> ModelT:
     """Return the model with corrections, in their order.
+
+    Args:
+        unknown: what becomes of corrections by hand for which the model has no place: `refuse` them, or let them
+            `wait` for a fit that has one.
 
     Raises:
         ValueError: in one sentence, for one that does not go with the model.
     """
     for one in corrections:
         if isinstance(one, ByHand):
+            if unknown == "wait" and not has_place(model, one):
+                continue
             within = {position(model.features, name): part for name, part in one.within.items()}
             if isinstance(model, AdditiveModel):
                 model = with_score(model, within, one.value)
@@ -70,6 +77,32 @@ def corrected(model: ModelT, corrections: Sequence[Correction]) -> ModelT:
         else:
             raise ValueError(f"{one.feature}: a tree has no terms to be monotone; make it an additive model")
     return model
+
+
+def check(model: Model, corrections: Sequence[Correction]) -> None:
+    """Raise ValueError, in one sentence, for corrections that do not go with a model, or have no place in it."""
+    if isinstance(model, AdditiveModel):
+        corrected(model, corrections)
+    else:
+        corrected(model, corrections)
+
+
+def has_place(model: Model, one: ByHand) -> bool:
+    """Return whether a model has the categories, the term or the class of a correction by hand.
+
+    The next fit may lack them: a user who has left, or a pair that counts no more.
+
+    Raises:
+        ValueError: in one sentence, for an unknown feature.
+    """
+    within = {position(model.features, name): part for name, part in one.within.items()}
+    for at, part in within.items():
+        known = model.features[at].categories
+        if known and isinstance(part, str) and part not in (*known, "missing"):
+            return False
+    if isinstance(model, AdditiveModel):
+        return any(set(term.features) == set(within) for term in model.terms)
+    return not model.classes or one.value in model.classes
 
 
 def with_monotone(
@@ -188,7 +221,7 @@ def _read(row: Any) -> Correction:
         if isinstance(value, bool) or not isinstance(value, int | float | str):
             raise ValueError(f"value: {value!r} is not accepted, must be a number or a class")
         within = {str(name): _within(name, part) for name, part in row["within"].items()}
-        return ByHand(within, value if isinstance(value, str) else float(value))
+        return ByHand(within, value if isinstance(value, str) else _finite("value", value))
     raise ValueError(f"corrections: {row!r} is none; accepted: monotone with direction, or within with value")
 
 
@@ -199,5 +232,18 @@ def _within(name: str, part: Any) -> Within:
         one is None or (isinstance(one, int | float) and not isinstance(one, bool)) for one in part
     ):  # fmt: skip
         low, high = part
-        return (-math.inf if low is None else float(low), math.inf if high is None else float(high))
+        return (
+            -math.inf if low is None else _finite(name, low),
+            math.inf if high is None else _finite(name, high),
+        )
     raise ValueError(f"{name}: {part!r} is not accepted, must be [lowest, highest], a category or missing")
+
+
+def _finite(name: str, value: float) -> float:
+    try:
+        found = float(value)
+    except OverflowError:
+        found = math.inf
+    if not math.isfinite(found):
+        raise ValueError(f"{name}: a number that is not finite, or larger than 1.8e308, is not accepted")
+    return found

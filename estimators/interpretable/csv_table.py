@@ -52,7 +52,7 @@ def read(
     answers = _numbers(texts[target])
     if answers is None:
         if "" in texts[target]:
-            raise ValueError(f"{target}: row {texts[target].index('')} has no value")
+            raise ValueError(f"{target}: row {texts[target].index('') + 1} has no value")
         classes = tuple(sorted(set(texts[target])))
         answers = np.array([classes.index(text) for text in texts[target]], float)
     rows = np.column_stack([column for _, column in found]) if lines else np.empty((0, len(found)))
@@ -61,7 +61,10 @@ def read(
 
 def _lines(path: Path) -> tuple[list[str], list[list[str]]]:
     try:
-        with gzip.open(path, "rt", newline="") if path.suffix == ".gz" else path.open(newline="") as file:
+        opened = gzip.open if path.suffix == ".gz" else open
+        with opened(
+            path, "rt", newline="", encoding="utf-8-sig"
+        ) as file:  # a mark of the order of bytes is no name
             reader = csv.reader(file)
             names = [name.strip() for name in next(reader, [])]
             lines = [line for line in reader if line]

@@ -19,7 +19,7 @@ import numpy as np
 from ...core.json_numbers import all_finite
 from . import corrections as changing
 from .additive import AdditiveModel, Term
-from .corrections import Correction, Model, corrected
+from .corrections import ByHand, Correction, Model, corrected, has_place
 from .table import Feature, Floats
 from .tree import TreeModel
 
@@ -39,8 +39,15 @@ class Kept:
     def model(self) -> Model:
         """Return the model with its corrections. Raises ValueError where one does not go with the fit."""
         if isinstance(self.fitted, AdditiveModel):
-            return corrected(self.fitted, self.corrections)
-        return corrected(self.fitted, self.corrections)
+            return corrected(self.fitted, self.corrections, "wait")
+        return corrected(self.fitted, self.corrections, "wait")
+
+    @property
+    def waiting(self) -> tuple[Correction, ...]:
+        """Return the corrections for which this fit has no place, such as those of a user who has left."""
+        return tuple(
+            one for one in self.corrections if isinstance(one, ByHand) and not has_place(self.fitted, one)
+        )
 
 
 def write(path: Path, kept: Kept) -> None:
@@ -59,7 +66,7 @@ def write(path: Path, kept: Kept) -> None:
     document = {"format": FORMAT, "version": VERSION, "sha256": digest(content), **content}
     text = json.dumps(document, separators=(",", ":"), allow_nan=False)
     if len(text) > MOST_BYTES:
-        raise ValueError(f"{path}: the model takes {len(text) / 2**20:.0f} MiB, and at most 64 MiB are accepted")
+        raise ValueError(f"{path}: the model takes {len(text):,} bytes, and at most {MOST_BYTES:,} are accepted")
     beside = path.with_name(f".{path.name}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -81,7 +88,7 @@ def read(path: Path) -> Kept:
     """
     try:
         if (size := path.stat().st_size) > MOST_BYTES:
-            raise ValueError(f"{path}: has {size / 2**20:.0f} MiB, and at most 64 MiB are accepted")
+            raise ValueError(f"{path}: has {size:,} bytes, and at most {MOST_BYTES:,} are accepted")
         text = path.read_text(encoding="utf-8")
     except OSError as error:
         raise ValueError(f"{path}: cannot be read: {error.strerror or error}") from None

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 MOST_ROWS = 2**31 - 1
+MOST = 1e100  # of a target, so that its square is a number
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,8 @@ class Table:
         names = [one.name for one in self.features]
         if twice := sorted({name for name in names if names.count(name) > 1}):
             raise ValueError(f"features: {twice[0]!r} is there twice; each name is accepted once")
+        if not names:
+            raise ValueError("features: are none; at least one is accepted")
         if self.rows.ndim != 2 or self.rows.shape[1] != len(names):
             raise ValueError(f"rows: are of shape {self.rows.shape}, and {len(names)} columns are accepted")
         if len(self.rows) != len(self.target) or self.target.ndim != 1:
@@ -86,7 +89,10 @@ def check_target(target: Floats, name: str) -> None:
     if not len(target):
         raise ValueError(f"{name}: is empty; at least two rows are accepted")
     if not np.isfinite(target).all():
-        raise ValueError(f"{name}: row {int(np.argmin(np.isfinite(target)))} is not a finite number")
+        raise ValueError(f"{name}: row {int(np.argmin(np.isfinite(target))) + 1} is not a finite number")
+    if (large := np.abs(target) > MOST).any():
+        row = int(np.argmax(large))
+        raise ValueError(f"{name}: row {row + 1} is {target[row]:.6g}; at most {MOST:g} is accepted")
     if (target == target[0]).all():
         raise ValueError(f"{name}: all {len(target)} rows are {target[0]:.6g}; two different values are accepted")
 

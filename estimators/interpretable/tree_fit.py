@@ -15,6 +15,9 @@ from .needs import library
 from .table import Floats, Table, with_whole
 from .tree import KNOWN, Cost, TreeModel
 
+MOST_SINGLE = 1e38
+_FAR = 16  # times as far from 0 as from each other
+
 
 def grow(
     table: Table, *, cost: Cost | None = None, least_rows: int = 1, seed: int = 0, weights: Floats | None = None
@@ -40,14 +43,35 @@ def grow(
     trees = library("sklearn.tree")
     kind = trees.DecisionTreeClassifier if table.classes else trees.DecisionTreeRegressor
     # It compares in single precision. Rows are rounded first, so that its thresholds lie between what it saw.
+    begin = _beginnings(table)
     fitted = kind(random_state=seed, min_samples_leaf=least_rows).fit(
-        table.rows.astype(np.float32), table.target.astype(int) if table.classes else table.target, weights
+        (table.rows - begin).astype(np.float32),
+        table.target.astype(int) if table.classes else table.target,
+        weights,
     )
-    return _as_numbers(fitted, table, cost)
+    return _as_numbers(fitted, table, cost, begin)
 
 
-def _as_numbers(fitted: Any, table: Table, cost: Cost) -> TreeModel:
+def _beginnings(table: Table) -> Floats:
+    """Return (features,) what to count values from, so that single precision tells them apart.
+
+    It is 0 but for values far from 0 and near to each other, such as times of one month.
+    """
+    found = np.zeros(len(table.features))
+    for at, (feature, column) in enumerate(zip(table.features, table.rows.T, strict=True)):
+        known = column[~np.isnan(column)]
+        if not len(known):
+            continue
+        if (largest := float(np.abs(known).max())) > MOST_SINGLE:
+            raise ValueError(f"{feature.name}: {largest:.6g} is too large for a tree; at most 1e38 is accepted")
+        if 0 < _FAR * np.ptp(known) < largest:
+            found[at] = known.min()
+    return found
+
+
+def _as_numbers(fitted: Any, table: Table, cost: Cost, begin: Floats) -> TreeModel:
     of = fitted.tree_
+    thresholds = of.threshold + begin[np.maximum(of.feature, 0)]
     left, right = of.children_left.astype(np.int64), of.children_right.astype(np.int64)
     inner = left >= 0
     rows = of.weighted_n_node_samples
@@ -69,7 +93,7 @@ def _as_numbers(fitted: Any, table: Table, cost: Cost) -> TreeModel:
     return TreeModel(
         with_whole(table.features, table.rows),
         np.where(inner, of.feature, -1).astype(np.int64),
-        np.where(inner, np.minimum(of.threshold, KNOWN), 0.0),  # infinity divides the known from the missing
+        np.where(inner, np.minimum(thresholds, KNOWN), 0.0),  # infinity divides the known from the missing
         left,
         right,
         missing_left,

@@ -76,6 +76,21 @@ def test_a_tree_shows_rules_and_the_nearest_cases_that_came_out_otherwise(tmp_pa
     assert "function predict(x)" in out.read_text()
 
 
+def test_a_table_from_a_spreadsheet_and_what_a_fit_has_no_place_for(tmp_path: Path, capsys: Printed) -> None:
+    model = fitted(tmp_path, "additive")
+    assert "changed: owner" in ran(capsys, "constrain", model, "--by-hand", "owner:carol=9")
+    data = (tmp_path / "jobs.csv").read_text().replace("carol", "dave")
+    (tmp_path / "sheet.csv").write_text(data, encoding="utf-8-sig")  # as spreadsheets write it
+    first = data.partition(",")[0]
+    line = ["models", "fit", str(tmp_path / "sheet.csv"), "--target", "hours", "--leave-out", first]
+    assert run([*line, "--family", "additive", "--budget", "1", "--out", model]) == 0
+    assert "; 1 correction is kept, and this fit has no place for 1 of them" in capsys.readouterr().out
+    assert "corrected: owner carol: 9.0 by hand (waits for a fit that has a place for it)" in ran(
+        capsys, "show", model
+    )
+    assert "'carol' is no category" in refused(capsys, "constrain", model, "--by-hand", "owner:carol=8")
+
+
 def test_pictures_are_written(tmp_path: Path, capsys: Printed) -> None:
     model = fitted(tmp_path, "additive")
     ran(capsys, "constrain", model, "--monotone", "load=decreasing", "--pairs", "drop")

@@ -146,7 +146,9 @@ def test_pr_05_complexity_is_interactions_times_bins() -> None:
         ({"features": named(["a", "a"])}, "features: 'a' is there twice; each name is accepted once"),
         ({"target": np.empty(0), "rows": np.empty((0, 2))}, "target: is empty; at least two rows are accepted"),
         ({"target": np.full(3, 7.0)}, "target: all 3 rows are 7; two different values are accepted"),
-        ({"target": np.array([1, np.nan, 2])}, "target: row 1 is not a finite number"),
+        ({"target": np.array([1, 2, 1e200])}, "target: row 3 is 1e+200; at most 1e+100 is accepted"),
+        ({"features": (), "rows": np.zeros((3, 0))}, "features: are none; at least one is accepted"),
+        ({"target": np.array([1, np.nan, 2])}, "target: row 2 is not a finite number"),
         ({"target": np.arange(2.0)}, "target: has 2 values for 3 rows"),
         ({"rows": np.zeros((3, 1))}, "rows: are of shape (3, 1), and 2 columns are accepted"),
         (

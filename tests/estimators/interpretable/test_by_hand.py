@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
-from coadapt.estimators.interpretable import corrections, tree_fit
+from coadapt.estimators.interpretable import additive_fit, corrections, tree_fit
+from coadapt.estimators.interpretable.additive_fit import AdditiveSettings
 from coadapt.estimators.interpretable.corrections import ByHand, Monotone, corrected
+from coadapt.estimators.interpretable.model_file import Kept
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -78,6 +81,7 @@ def test_corrections_are_read_as_they_were_written() -> None:
         (ByHand({"load": (0, 1), "gpus": (0, 1)}, 1.0), "load and gpus: there is no such term in this model"),
         (ByHand({}, 1.0), "within: there is no such term in this model"),
         (ByHand({"gpus": (2, 1)}, 1.0), "gpus: 2 to 1 is not accepted, must be in ascending order"),
+        (ByHand({"gpus": (1.2, 1.8)}, 1.0), "gpus: 1.2 to 1.8 is not accepted, no whole number lies there"),
         (ByHand({"gpus": (1, 2)}, math.nan), "value: nan is not accepted, must be a finite score"),
         (ByHand({"owner": "dave"}, 1.0),
          "owner: 'dave' is no category of it; accepted: alice, bob, carol, missing"),
@@ -99,12 +103,42 @@ def test_changes_that_cannot_be_are_refused(change: ByHand, sentence: str) -> No
          "direction: 'up' is not accepted, must be increasing or decreasing"),
         ([{"within": {"x": [1]}, "value": 1}],
          "x: [1] is not accepted, must be [lowest, highest], a category or missing"),
+        ([{"within": {"x": [1, 2]}, "value": 10**400}],
+         "value: a number that is not finite, or larger than 1.8e308, is not accepted"),
+        ([{"within": {"x": [1, math.inf]}, "value": 1}],
+         "x: a number that is not finite, or larger than 1.8e308, is not accepted"),
         ([{"within": {"x": [1, 2]}, "value": True}], "value: True is not accepted, must be a number or a class"),
     ],
 )  # fmt: skip
 def test_documents_that_are_no_corrections_are_refused(document: object, sentence: str) -> None:
     with pytest.raises(ValueError, match=f"^{re.escape(sentence)}$"):
         corrections.read(document)
+
+
+def test_what_a_fit_has_no_place_for_waits_for_one_that_has() -> None:
+    changes = [ByHand({"owner": "dave"}, 1.0), ByHand({"load": (0, 1), "gpus": (0, 1)}, 1.0), Monotone("gpus")]
+    small = additive(pairs=0)
+    found = corrected(small, changes, "wait")
+    assert found.terms[2] is small.terms[2]
+    assert (found.terms[1].scores != small.terms[1].scores).any()
+    kept = Kept(small, tuple(changes))
+    assert kept.waiting == tuple(changes[:2])
+    owners = (*small.features[:2], replace(small.features[2], categories=("alice", "bob", "dave")))
+    later = Kept(replace(small, features=owners), tuple(changes))
+    assert later.waiting == (changes[1],)
+    assert later.model.contributions(np.array([[0.0, 1.0, 2.0]]))[0, 2] == 1.0
+    grown = tree_fit.fit(table(200, classes=("short", "long")))
+    assert Kept(grown, (ByHand({"gpus": (1, 2)}, "middle"),)).model.leaves == grown.leaves
+
+
+def test_a_refit_with_fewer_bins_keeps_what_was_set_by_hand() -> None:
+    changes = [ByHand({"gpus": (2, 3)}, 7.5), ByHand({"load": (0.25, 0.5)}, -1.0), ByHand({"owner": "bob"}, 2.0)]
+    for bins in (64, 4, 2):
+        quick = AdditiveSettings(bins=bins, pair_bins=2, interactions=0, bags=1, rounds=30)
+        found = corrected(additive_fit.fit(table(300), quick, tails=None), changes)
+        apart = found.contributions(np.array([[0.25, 2.0, 1.0, 0.0], [0.5, 3.0, 1.0, 0.0], [0.6, 4.0, 0.0, 0.0]]))
+        assert (apart[:2, :3] == [-1.0, 7.5, 2.0]).all()
+        assert (apart[2, :3] != [-1.0, 7.5, 2.0]).all()
 
 
 def test_an_answer_that_a_tree_cannot_give_is_refused() -> None:

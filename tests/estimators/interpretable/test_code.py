@@ -19,7 +19,7 @@ from coadapt.estimators.interpretable.code import exported
 from coadapt.estimators.interpretable.corrections import Model
 from coadapt.estimators.interpretable.table import Feature, Floats, Table
 
-from tests.support.interpretable import additive, rows, table
+from tests.support.interpretable import additive, rows, table, tree
 
 needs_cc = pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")
 needs_node = pytest.mark.skipif(shutil.which("node") is None, reason="there is no JavaScript engine")
@@ -110,6 +110,23 @@ def test_pr_16_whole_features_give_a_program_of_whole_numbers(tmp_path: Path) ->
     assert "const long long *x" in text
     assert all(part in text for part in ("x[0] <= 20)", "x[1] <= 7)"))
     assert in_c(grown, asked, tmp_path, whole=True) == grown.predict(asked).astype(int).tolist()
+
+
+@needs_cc
+def test_a_whole_feature_that_may_be_missing_gives_a_program_of_real_numbers(tmp_path: Path) -> None:
+    asked = np.array([1.0, 2.0, np.nan] * 20)[:, None]
+    of = Table((Feature("gpus"),), asked, np.where(np.isnan(asked[:, 0]), 7.0, 3.0), "y")
+    grown = tree_fit.fit(of)
+    assert grown.predict(np.array([[9.0], [np.nan]])).tolist() == [3.0, 7.0]
+    assert in_c(grown, asked, tmp_path) == in_python(grown, asked) == grown.predict(asked).tolist()
+
+
+def test_a_tree_deeper_than_languages_accept_is_refused() -> None:
+    shape = [(0, float(n), 2 * n + 1, 2 * n + 2) for n in range(95)]
+    nodes = [row for n in range(95) for row in ((-1, 0.0, -1, -1), shape[n + 1] if n < 94 else (-1, 0.0, -1, -1))]
+    deep = tree([shape[0], *nodes], [0.0] * 191, [0.0] * 191)
+    with pytest.raises(ValueError, match=r"^tree: is 95 tests deep, and at most 90 can be exported; prune it$"):
+        exported(deep, "python")
 
 
 @pytest.mark.parametrize("make", [additive, lambda: tree_fit.fit(table(50))])

@@ -131,7 +131,7 @@ def test_torn_large_and_missing_files_are_refused(tmp_path: Path) -> None:
         model_file.read(path)
     with path.open("wb") as file:
         file.truncate(64 * 2**20 + 1)
-    with pytest.raises(ValueError, match=r"has 64 MiB, and at most 64 MiB are accepted$"):
+    with pytest.raises(ValueError, match=r"has 67,108,865 bytes, and at most 67,108,864 are accepted$"):
         model_file.read(path)
 
 

@@ -125,6 +125,20 @@ def test_pr_16_whole_thresholds_decide_whole_rows_alike() -> None:
     assert (whole.predict(fresh) == grown.predict(fresh)).all()
 
 
+def test_values_far_from_zero_and_near_to_each_other_are_told_apart() -> None:
+    times_s = 1.6e9 + np.arange(40.0)  # single precision knows every 128th of these
+    of = Table(named(["at_s", "gap"]), np.column_stack([times_s, np.full(40, np.nan)]), np.arange(40) % 2.0, "y")
+    grown = tree_fit.fit(of)
+    assert (grown.predict(of.rows) == of.target).all()
+    assert (grown.quantised().predict(of.rows) == of.target).all()
+
+
+def test_values_too_large_for_a_tree_are_named() -> None:
+    of = Table(named(["a"]), np.array([[1.0], [-1e300]]), np.array([0.0, 1.0]))
+    with pytest.raises(ValueError, match=r"^a: 1e\+300 is too large for a tree; at most 1e38 is accepted$"):
+        tree_fit.fit(of)
+
+
 def test_pr_17_two_trees_with_one_seed_are_the_same() -> None:
     of = table()
     first, second = (tree_fit.fit(of, 1e-3, seed=4) for _ in range(2))
