@@ -245,20 +245,20 @@ class LucidPolicy:
         others: Collection[str],
     ) -> np.ndarray:
         """Start jobs in order, beside partners or alone (Algorithm 4). Return a mask of those that were tried."""
-        options, gpus, held = self.options, round.columns.gpus.tolist(), areas.held
+        options, gpus = self.options, round.columns.gpus.tolist()
         how = self._mode(round.now)
         stops = (
             how is Packing.OFF if options.on_failure is OnFailure.AUTO else options.on_failure is OnFailure.STOP
         )
         starting, tried = self._starting(round, ids, left_s, areas, how), np.zeros(len(ids), bool)
-        closed: set[str] = set()
+        closed, held = set[str](), ((round.columns.held > 0) & ~np.isin(round.columns.ids, list(areas.let_go))).tolist()
         for i in order.tolist():
             id = ids[i]
-            if id in held or id in others:
+            if held[i] or id in others:
                 continue
             spec = round.jobs[i].spec
             pool = spec.pool or ""
-            if (here := starting.get(pool)) is None or pool in closed:
+            if (here := starting.get(pool)) is None or pool in closed or id in here.tenants.held:
                 continue
             tried[i] = True
             waits = here.is_hopeless(gpus[i]) or here.start(id, spec, gpus[i]) is None

@@ -53,6 +53,8 @@ class Areas:
     borrowed: tuple[str, ...] = ()
     profiler: Tenants | None = None
     pools: dict[str, Tenants] = field(default_factory=dict)
+    _seen: Mapping[str, Placement] = field(default_factory=dict)
+    _where: dict[str, Tenants] = field(default_factory=dict)  # node -> the account that it is in
 
     def __post_init__(self) -> None:
         self.base = profiling_nodes(self.cluster, self.options)
@@ -78,6 +80,7 @@ class Areas:
             if node.id not in measuring:
                 rest.setdefault(node.pool, []).append(node)
         self.pools = {pool: Tenants(Cluster(tuple(nodes), pool)) for pool, nodes in rest.items()}
+        self._where = {node.id: tenants for tenants in self.every for node in tenants.cluster.nodes}
         self.follow(held)
 
     @property
@@ -92,14 +95,26 @@ class Areas:
 
     def follow(self, held: Mapping[str, Placement]) -> None:
         """Take over what jobs hold now."""
-        parts: dict[int, dict[str, Placement]] = {id(tenants): {} for tenants in self.every}
-        where = {node.id: tenants for tenants in self.every for node in tenants.cluster.nodes}
-        for job, placement in held.items():
-            tenants = where.get(placement.shares[0].node_id)
-            if tenants is not None:
-                parts[id(tenants)][job] = placement
+        seen, changed = self._seen, set[str]()
+        for job, at in held.items():
+            if (before := seen.get(job)) is not at:
+                changed |= {at.shares[0].node_id, *([] if before is None else [before.shares[0].node_id])}
+        if len(held) < len(seen) or len(changed):
+            changed |= {at.shares[0].node_id for job, at in seen.items() if job not in held}
+        self._seen = held
+        where = self._where
+        dirty = {id(where[node]) for node in changed if node in where}
+        dirty |= {id(tenants) for tenants in self.every if tenants.touched}
+        if not dirty:
+            return
+        parts: dict[int, dict[str, Placement]] = {at: {} for at in dirty}
+        for job, at in held.items():
+            own = parts.get(id(where.get(at.shares[0].node_id)))
+            if own is not None:
+                own[job] = at
         for tenants in self.every:
-            tenants.follow(parts[id(tenants)])
+            if id(tenants) in parts:
+                tenants.follow(parts[id(tenants)])
 
     @property
     def held(self) -> dict[str, Placement]:

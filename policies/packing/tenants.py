@@ -24,6 +24,7 @@ class Tenants:
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
         self._ledger = Ledger(cluster, TENANTS)
+        self.touched = True  # something changed since `follow`
         self._on: dict[frozenset[tuple[str, int]], list[str]] = {}  # the GPUs of a job -> jobs on all of them
 
     @property
@@ -37,23 +38,27 @@ class Tenants:
 
     def follow(self, held: Mapping[str, Placement]) -> None:
         """Take over what jobs hold now. Who is alone holds whole GPUs. What has no room is left out."""
-        for job in [job for job, placement in self.held.items() if held.get(job) is not placement]:
+        known = self.held
+        for job in [job for job, at in known.items() if (new := held.get(job)) is not at and new != at]:
             self.give_back(job)
-        for job, placement in _named(held, self.held, self.cluster).items():
+        for job, placement in _named(held, known, self.cluster).items():
             with suppress(ValueError, OverCommitted):
                 self.take(job, placement)
         for devices, jobs in list(self._on.items()):
             part = self.held[jobs[0]].shares[0].share
             if len(jobs) == 1 and part < 1.0 and not self._others(devices, jobs[0]):
                 self._retake(jobs[0], 1.0)
+        self.touched = False
 
     def take(self, job: str, placement: Placement) -> None:
         """Give a job what a placement says. Raises OverCommitted or ValueError as the ledger does."""
         self._ledger.take(job, placement)
+        self.touched = True
         self._on.setdefault(placement.devices, []).append(job)
 
     def give_back(self, job: str) -> None:
         """Take back all that a job holds."""
+        self.touched = True
         devices = self._ledger.give_back(job).devices
         jobs = self._on[devices]
         jobs.remove(job)
