@@ -30,7 +30,8 @@ class TeamBoardDesk:
     def team_board(self, reader: Reader | None = None) -> dict[str, Any]:
         """Return what each team has now, and how many GPUs there are.
 
-        `teams`: a `core.schemas.TeamNow` by name. `gpus`: of the whole cluster, by GPU type as a100@lab.
+        `teams`: a `core.schemas.TeamNow` by name. `gpus`: of the whole cluster, also of closed
+        nodes, where jobs may train still; by GPU type as a100@lab.
 
         Args:
             reader: of teams of others, without who waits and which user has what.
@@ -43,7 +44,7 @@ class TeamBoardDesk:
                 _count(found[team], job, told=reader is None or team in reader.teams)
         gpus: Counter[str] = Counter()
         nodes = self._nodes.snapshot
-        for node in (*nodes.cluster.nodes, *(one.node for one in nodes.asleep)):
+        for node in (*nodes.cluster.nodes, *nodes.closed_nodes, *(one.node for one in nodes.asleep)):
             gpus[kind_of(node.gpu_type, node.pool)] += node.gpus
         return {"teams": found, "gpus": dict(gpus)}
 

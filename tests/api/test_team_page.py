@@ -164,3 +164,10 @@ def test_users_of_a_team_fork_each_others_jobs_and_do_nothing_else(api: Api) -> 
     assert f'data-send="/v1{path}/fork"' in found
     assert 'data-post="/v1' not in found
     assert f'data-send="/v1{path}/fork"' not in page(api, "vic", path)
+
+
+def test_gpus_of_a_node_that_is_drained_count_as_long_as_it_is_here(api: Api) -> None:
+    shared(api)
+    before = api.service.team_board()["gpus"]
+    assert api.ask("POST", "/v1/nodes/t4-000/cordon", "ops", json={"why": "a fan"}).status_code == 200
+    assert api.service.team_board()["gpus"] == before
