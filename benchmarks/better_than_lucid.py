@@ -14,12 +14,12 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Mapping
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from multiprocessing import get_context
 
 import numpy as np
-from coadapt.core.cluster import Cluster
+from coadapt.core.cluster import Cluster, Node
 from coadapt.core.usage import Usage
 from coadapt.estimators.affinity import pair_speeds
 from coadapt.estimators.affinity.pair_table import PairTable
@@ -41,16 +41,18 @@ from coadapt.simulator.traces.cluster_file import SimulatedCluster, read_cluster
 from coadapt.simulator.traces.workload import Workload
 
 from .harness import finish, needs, table
-from .lucid_data import ALONE, FILES, NODES, kind_of, rows_of, usage_in, venus
+from .lucid_data import ALONE, FILES, LENDERS, NODES, kind_of, rows_of, usage_in, venus
 
 SHORT_S = 60.0
 MEMORY = {"gpu": 24.0}
+PROFILER = ProfilerOptions(pool="profiler")
 LUCID = LucidOptions(
     modes=ModeOptions(forecast_only=True, off_jobs=2.0),
     partner=Partner.FIRST,
     compare_totals=True,
     profile_progress=Progress.LOST,
     gpu_memory_gib=MEMORY,
+    profiler=PROFILER,
 )
 PACKED = PackedOptions(gpu_memory_gib=MEMORY)
 CASES: Mapping[str, Callable[[], Policy]] = {
@@ -59,12 +61,12 @@ CASES: Mapping[str, Callable[[], Policy]] = {
         LUCID.model_copy(update={"profile_progress": Progress.KEPT}), venus().models()
     ),
     "packed": lambda: packed(),
-    "packed, stops nothing": lambda: packed(preempts=False, profiler=ProfilerOptions()),
+    "packed, stops nothing": lambda: packed(preempts=False, profiler=PROFILER),
     "packed, nothing shared": lambda: packed(packing=Packing.OFF),
     "packed, any pair that fits": lambda: packed(least_speed=0.0),
     "packed, first partner": lambda: packed(partner=Partner.FIRST),
     "packed, estimates as they are": lambda: packed(grows_with=0.0),
-    "packed, with a profiler": lambda: packed(profiler=ProfilerOptions()),
+    "packed, with a profiler": lambda: packed(profiler=PROFILER),
     "fifo": lambda: make_policy("fifo"),
     "sjf": lambda: make_policy("sjf"),
     "qssf": lambda: make_policy("qssf"),
@@ -122,6 +124,16 @@ class Ran:
     restarts: float
 
 
+def with_profiler(nodes: SimulatedCluster, pool: str) -> SimulatedCluster:
+    """Return the nodes with those that the authors took for the profiler in a pool of their own."""
+    parts, taken = dict(nodes.parts), list[Node]()
+    for name in LENDERS:
+        *rest, last = parts[name].nodes
+        parts[name] = Cluster(tuple(rest), name)
+        taken.append(replace(last, pool=pool))
+    return SimulatedCluster({**parts, pool: Cluster(tuple(taken), pool)})
+
+
 def run(name: str) -> Ran:
     """Run a case on the whole cluster, all pools at once."""
     data, speeds, positions = venus(), foretold(), measured().positions
@@ -146,7 +158,9 @@ def run(name: str) -> Ran:
         profiles = JobProfiles([data.profiles.usage[i] for i in at])
         return Engine(world, on, own, timing, pairs=truth, profiles=profiles)
 
-    nodes: SimulatedCluster = read_cluster(str(NODES))
+    nodes = read_cluster(str(NODES))
+    if isinstance(policy, LucidPolicy) and policy.options.profiler.pool is not None:
+        nodes = with_profiler(nodes, policy.options.profiler.pool)
     outcome = Simulation(data.workload, nodes, engine, crosses_pools=crosses).run()
     return Ran(outcome.jct_s, outcome.queueing_s, float(outcome.restarts.mean()))
 

@@ -955,15 +955,11 @@ def simulate(
     ] = None,
     pairs: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE.csv", help="Measured speeds of jobs that share GPUs, by their kinds."
-        ),
+        typer.Option(metavar="FILE.csv", help="Measured speeds of jobs that share GPUs, by their kinds."),
     ] = None,
     usage: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE.csv", help="What each job uses of its GPUs, for policies that share GPUs."
-        ),
+        typer.Option(metavar="FILE.csv", help="What each job uses of its GPUs, for policies that share GPUs."),
     ] = None,
     jobs: Annotated[int, typer.Option(help="Without --trace: jobs to make up.")] = 160,
     rate: Annotated[float, typer.Option(help="Without --trace: jobs submitted per hour.")] = 20.0,

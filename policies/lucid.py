@@ -251,14 +251,14 @@ class LucidPolicy:
             how is Packing.OFF if options.on_failure is OnFailure.AUTO else options.on_failure is OnFailure.STOP
         )
         starting, tried = self._starting(round, ids, left_s, areas, how), np.zeros(len(ids), bool)
-        closed, held = set[str](), ((round.columns.held > 0) & ~np.isin(round.columns.ids, list(areas.let_go))).tolist()
+        closed, held = set[str](), {id for tenants in areas.every for id in tenants.held}
         for i in order.tolist():
             id = ids[i]
-            if held[i] or id in others:
+            if id in held or id in others:
                 continue
             spec = round.jobs[i].spec
             pool = spec.pool or ""
-            if (here := starting.get(pool)) is None or pool in closed or id in here.tenants.held:
+            if (here := starting.get(pool)) is None or pool in closed:
                 continue
             tried[i] = True
             waits = here.is_hopeless(gpus[i]) or here.start(id, spec, gpus[i]) is None

@@ -9,10 +9,10 @@ from ...core.errors import JobStateError
 from ...core.job import Phase
 from ...core.job_limits import JobLimitError
 from ...core.job_relations import AfterJobs
+from ..jobs.awaited_jobs import Find, awaited
 from ..jobs.record import JobRecord
 from .reactions import Reaction, end
 
-Find = Callable[[str], JobRecord | None]
 MOST_NAMED = 3
 MOST_WALKED = 10_000
 
@@ -37,13 +37,6 @@ def look_after(job: JobRecord, find: Find, now: float) -> Reaction:
 
 
 WAITS = "waiting for "
-
-
-def awaited(job: JobRecord, find: Find) -> list[str]:
-    """Return the jobs that have to end before this one starts, and have not."""
-    if job.spec.after is None or job.phase is not Phase.SUBMITTED:
-        return []
-    return [job_id for job_id in job.spec.after.all if (found := find(job_id)) is not None and found.active]
 
 
 def resolved(after: AfterJobs, named: Callable[[str], Sequence[JobRecord]]) -> AfterJobs:

@@ -9,11 +9,12 @@ from dataclasses import fields, replace
 from ...core.doors import Door
 from ...core.job import Phase
 from ...core.settings import Settings
+from ..jobs.awaited_jobs import Find, awaited
 from ..jobs.record import JobRecord
 from ..nodes.node_view import NodesSnapshot
 from . import drain, time_limit
 from .admission import admit
-from .awaited import Find, awaited, look_after
+from .awaited import look_after
 from .commands import EndAll
 from .drain import depart, why_lost
 from .forks import waits_for_copy

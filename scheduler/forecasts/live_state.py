@@ -15,7 +15,7 @@ from ...core.teams import Teams
 from ...estimators.goodput import JobModel
 from ...forecasts.state import LiveJob, LiveState, Part, told_spec
 from ...policies.contract.round import JobView
-from ..changes.awaited import awaited
+from ..jobs.awaited_jobs import awaited
 from ..jobs.record import JobRecord
 from ..observers.hooks import RoundDone
 
