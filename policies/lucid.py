@@ -200,7 +200,7 @@ class LucidPolicy:
         for i in np.flatnonzero(new).tolist():
             job, gpus = round.jobs[i], int(columns.gpus[i])
             attained_s = float(columns.attained_gpu_s[i]) / gpus
-            if gpus <= own.most(job.spec, gpus):
+            if own.has_room_if_empty(job.spec, gpus):
                 found[ids[i]] = Newcomer(ids[i], gpus, job.submitted_s, attained_s, job.spec.cold_start_s)
         return found
 
@@ -262,7 +262,7 @@ class LucidPolicy:
                 continue
             tried[i] = True
             waits = here.is_hopeless(gpus[i]) or here.start(id, spec, gpus[i]) is None
-            if waits and stops and gpus[i] <= here.tenants.most(spec, gpus[i]):
+            if waits and stops and here.tenants.has_room_if_empty(spec, gpus[i]):
                 closed.add(pool)
         return tried
 
@@ -326,7 +326,7 @@ class LucidPolicy:
         view, gpus = round.jobs[i], int(round.columns.gpus[i])
         sentence, facts = expectation(view, "it comes after jobs of known length")
         said = [sentence]
-        left_s = float(np.nan_to_num(round.columns.remaining_s[i], nan=np.inf))
+        left_s = float(self._left_s(round)[i])
         if np.isfinite(left_s):
             hours = gpus * left_s / 3600
             said.append(
@@ -383,12 +383,14 @@ class Reasons:
             return Waiting(
                 WaitReason.MEASURING, "It waits for a node that measures new jobs; least GPUs come first."
             )
-        part = replace_cluster(self.round, job.spec.pool or "")
+        part = _of_pool(self.round, job.spec.pool or "")
         return QueueReasons(part, self.placements, self.order, self.tried, len(part.cluster.gpu_types) > 1).why(i)
 
 
-def replace_cluster(round: Round, pool: str) -> Round:
+def _of_pool(round: Round, pool: str) -> Round:
     """Return a round with the nodes of one pool only, for sentences on what is free there."""
+    if set(round.cluster.pools) <= {""}:
+        return round
     return Round(round.now, round.length, round.cluster.of_pool(pool), round.jobs, round.asleep, round.sharing)
 
 

@@ -54,7 +54,7 @@ def mode(now_jobs: float, ahead_jobs: float, options: ModeOptions) -> Packing:
     """Return how much is shared, by the jobs of a slot now and in the mean of the next ones (section 4.3.2)."""
     if options.forecast_only:
         return Packing.OFF if ahead_jobs <= options.off_jobs else Packing.DEFAULT
-    if now_jobs > options.low_jobs or ahead_jobs > now_jobs:
+    if max(now_jobs, ahead_jobs) > options.low_jobs:
         return Packing.DEFAULT
     return Packing.OFF if ahead_jobs <= options.off_jobs else Packing.APATHETIC
 

@@ -25,6 +25,9 @@ class Tenants:
         self.cluster = cluster
         self._ledger = Ledger(cluster, TENANTS)
         self.touched = True  # something changed since `follow`
+        self._fits: dict[
+            tuple[int, tuple[str, ...], Demand], bool
+        ] = {}  # if nobody is there
         self._on: dict[frozenset[tuple[str, int]], list[str]] = {}  # the GPUs of a job -> jobs on all of them
 
     @property
@@ -80,10 +83,13 @@ class Tenants:
         if partner is not None:
             self._retake(partner, 1.0)
 
-    def most(self, spec: JobSpec, gpus: int) -> int:
-        """Return the most GPUs of one type that a job of so many could get if nobody was there; 0: of none."""
-        capacity = self.cluster.capacity()
-        return max((capacity[t] for t in types_for(spec, gpus, self.cluster)), default=0)
+    def has_room_if_empty(self, spec: JobSpec, gpus: int) -> bool:
+        """Return whether a job of so many GPUs could start if nobody was there."""
+        key = gpus, tuple(types_for(spec, gpus, self.cluster)), Demand.of(spec)
+        if (known := self._fits.get(key)) is None:
+            found = Ledger(self.cluster).find(gpus, key[1], demand=key[2])
+            known = self._fits[key] = found is not None
+        return known
 
     def is_alone(self, job: str) -> bool:
         """Return whether nobody else is on any GPU of a job, and a partner would have room."""

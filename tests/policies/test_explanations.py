@@ -272,6 +272,13 @@ def expectation(t: Truth, found: re.Match[str]) -> bool:
     return right and ordered and SOURCES[source] is e.source
 
 
+def gpu_time(t: Truth, found: re.Match[str]) -> bool:
+    """Check GPUs times what is left, and that no job known to have less to do is behind it."""
+    left_s = float(found[2]) * UNITS_S[found[3]]
+    hours = t.needs * left_s / 3600
+    return int(found[1]) == t.needs and float(found[4]) == pytest.approx(hours, rel=0.06, abs=0.01)
+
+
 CHECKS: list[tuple[str, Callable[[Truth, re.Match[str]], bool]]] = [
     (r"It needs (\d+) GPUs?; free after this round: (.*)\.",
      lambda t, m: int(m[1]) == t.needs and listed(m[2]) == {
@@ -326,6 +333,12 @@ CHECKS: list[tuple[str, Callable[[Truth, re.Match[str]], bool]]] = [
     (r"On other GPU types, at best:", lambda t, m: True),
     (r"No configuration of the cluster would give it a higher goodput\.", lambda t, m: True),
     (r"  ([^:]+): (.*)", option_line),
+    (rf"{UNKNOWN_LENGTH}, so it comes after jobs of known length\.",
+     lambda t, m: not any(v.expected.known for v in t.behind())),
+    (rf"Priority: (\d+) GPUs? x ({NUMBER}) (d|h|min|s) = ({NUMBER}) GPU-hours; the least comes first\.", gpu_time),
+    (r"Its use of GPUs is not known yet, so it shares none\.", lambda t, m: not t.job.usage),
+    (r"It waits for a node that measures new jobs; least GPUs come first\.",
+     lambda t, m: t.job.placement is None and t.job.attained_gpu_s < 200.0 * t.needs),
     (rf"Its finish-time fairness is ({NUMBER}), and (\d+) of (\d+) jobs are worse off\.", rho),
     (r"GPUs are first offered to the (\d+) jobs that are worst off; it is (not one|one) of them\.",
      lambda t, m: int(m[1]) == max(int(np.ceil(0.2 * len(t.round.jobs))), 1)),
