@@ -25,7 +25,7 @@ from .packing.areas import Areas
 from .packing.arrived import Arrived
 from .packing.binder import CAPACITY, Facts, ModeOptions, Packing, Partner, Rules, mode
 from .packing.models import SLOT_S, Arrivals, PackingModels, default_models
-from .packing.profiler import Newcomer, ProfilerOptions, borrows, evicted, returns, started
+from .packing.profiler import Newcomer, ProfilerOptions, ProfilingOrder, borrows, evicted, returns, started
 from .packing.starting import Sharing, Sizes, Starting
 from .queueing import QueueingOptions
 from .registry import register
@@ -111,6 +111,7 @@ class LucidPolicy:
         self._areas: Areas | None = None
         self._memory_gib = {**MEMORY_GIB, **self.options.gpu_memory_gib}
         self._arrived = Arrived()
+        self._fits: dict[str, bool] = {}  # job -> whether nodes that measure jobs could have it
         self._scores: dict[str, tuple[int, float]] = {}  # job -> Sharing Score, GiB
         self._totals: dict[str, float] = {}  # job -> seconds that it was expected to take from its beginning
 
@@ -126,15 +127,16 @@ class LucidPolicy:
         self._arrived.note(ids, columns.submitted_s, columns.gpus, now)
         parted = self._part(round, areas)
         newcomers = self._newcomers(round, ids, areas)
-        again_s, gone = self._measure(areas, newcomers, now)
+        again_s, gone = self._measure(round, ids, areas, newcomers)
         left_s = self._left_s(round)
         order = columns.by(columns.gpus * left_s)
-        tried = self._start(round, ids, order, left_s, areas, {*newcomers, *parted})
+        others = newcomers | np.isin(columns.ids, parted) if parted else newcomers
+        tried = self._start(round, ids, order, left_s, areas, others)
         if self.models.ahead is not None and self.options.packing is Packing.AUTO and not tried.all():
             slot_s = (np.floor(now / SLOT_S) + 1) * SLOT_S  # the forecast, and with it the mode, may change then
             again_s = slot_s if again_s is None else min(again_s, slot_s)
         placements = areas.held
-        reasons = Reasons(round, placements, order, tried, frozenset(newcomers))
+        reasons = Reasons(round, placements, order, tried, newcomers)
         lost = self.options.profile_progress is Progress.LOST
         return Plan(
             placements,
@@ -147,6 +149,7 @@ class LucidPolicy:
     def _areas_of(self, round: Round) -> Areas:
         if self._areas is None or self._areas.cluster is not round.cluster:
             before, self._areas = self._areas, Areas(round.cluster, self.options.profiler)
+            self._fits = {}
             for node in self._borrowed(round, self._areas, before):
                 self._areas.borrow(node)
         return self._areas
@@ -168,8 +171,9 @@ class LucidPolicy:
         return gpus <= options.n_prof and job.attained_gpu_s < options.burst_s * gpus
 
     def _forget(self, ids: Collection[str]) -> None:
-        if len(self._totals) > 2 * len(ids) + 1000:  # jobs that have ended; it is enough to do so now and then
+        if max(len(self._totals), len(self._fits)) > 2 * len(ids) + 1000:  # now and then is enough
             there = set(ids)
+            self._fits = {id: fits for id, fits in self._fits.items() if id in there}
             self._scores = {id: known for id, known in self._scores.items() if id in there}
             self._totals = {id: known for id, known in self._totals.items() if id in there}
 
@@ -188,39 +192,58 @@ class LucidPolicy:
 
     # --- the profiler -----------------------------------------------------------------------------------------
 
-    def _newcomers(self, round: Round, ids: list[str], areas: Areas) -> dict[str, Newcomer]:
-        """Return the jobs that are measured, or wait for it."""
-        if areas.profiler is None:
-            return {}
-        own, columns, options = areas.profiler, round.columns, self.options.profiler
+    def _newcomers(self, round: Round, ids: list[str], areas: Areas) -> np.ndarray:
+        """Return (jobs,) a mask of those that are measured, or wait for it."""
+        columns, options, own = round.columns, self.options.profiler, areas.profiler
+        if own is None:
+            return np.zeros(len(ids), bool)
         new = (columns.gpus <= options.n_prof) & (columns.attained_gpu_s < options.burst_s * columns.gpus)
         new &= columns.held == 0
-        new |= np.array([id in own.held for id in ids], bool)
-        found: dict[str, Newcomer] = {}
         for i in np.flatnonzero(new).tolist():
-            job, gpus = round.jobs[i], int(columns.gpus[i])
-            attained_s = float(columns.attained_gpu_s[i]) / gpus
-            if own.has_room_if_empty(job.spec, gpus):
-                found[ids[i]] = Newcomer(ids[i], gpus, job.submitted_s, attained_s, job.spec.cold_start_s)
-        return found
+            if (fits := self._fits.get(ids[i])) is None:
+                job = round.jobs[i]
+                fits = self._fits[ids[i]] = own.has_room_if_empty(job.spec, job.spec.asked_gpus)
+            new[i] = fits
+        new[[i for i, id in enumerate(ids) if id in own.held]] = True
+        return new
 
-    def _measure(self, areas: Areas, newcomers: dict[str, Newcomer], now: float) -> tuple[float | None, list[str]]:
-        """Let jobs go that were measured, and begin with others. Return when the next has to go, and who went."""
+    def _measure(
+        self, round: Round, ids: list[str], areas: Areas, newcomers: np.ndarray
+    ) -> tuple[float | None, list[str]]:
+        """Let jobs go that were measured, and begin with others. Return when the next has to go, and who went.
+
+        Who went is none of the newcomers (jobs,) any more.
+        """
         if areas.profiler is None:
             return None, []
-        options = self.options.profiler
-        here = [one for id, one in newcomers.items() if id in areas.profiler.held]
-        waits = len(here) < len(newcomers)
-        gone = evicted(here, options.limit_s(len(areas.borrowed))) if waits or self._evicts_always else []
-        for id in gone:
-            areas.profiler.give_back(id)
-            del newcomers[id]
-        waiting = [one for id, one in newcomers.items() if id not in areas.profiler.held]
-        self._scale(areas, len(waiting), now)
+        options, columns = self.options.profiler, round.columns
+        held = areas.profiler.held
+        waiting = np.flatnonzero(newcomers & (columns.held == 0))
+        here = {i: self._newcomer(round, i) for i in np.flatnonzero(newcomers).tolist() if ids[i] in held}
+        gone: list[str] = []
+        if len(waiting) or self._evicts_always:
+            gone = evicted(here.values(), options.limit_s(len(areas.borrowed)))
+        for i in [i for i in here if ids[i] in gone]:
+            areas.profiler.give_back(ids[i])
+            newcomers[i] = False
+            del here[i]
+        self._scale(areas, len(waiting), round.now)
         own, limit_s = areas.profiler, options.limit_s(len(areas.borrowed))
-        started(waiting, options.order, lambda one: own.find(one.gpus, own.cluster.gpu_types), own.take)
-        ends = [now + max(one.left_s(limit_s), 0.0) for id, one in newcomers.items() if id in own.held]
+        sizes = columns.gpus[waiting] if options.order is ProfilingOrder.SPACE else np.zeros(len(waiting))
+        queue = waiting[np.lexsort((columns.submitted_s[waiting], sizes))]
+        began = started(
+            (self._newcomer(round, i) for i in queue.tolist()),
+            lambda one: own.find(one.gpus, own.cluster.gpu_types),
+            own.take,
+        )
+        begin = [self._newcomer(round, i) for i in queue[: len(began)].tolist()]
+        ends = [round.now + max(one.left_s(limit_s), 0.0) for one in (*here.values(), *begin)]
         return min(ends, default=None), gone
+
+    def _newcomer(self, round: Round, i: int) -> Newcomer:
+        job, gpus = round.jobs[i], int(round.columns.gpus[i])
+        attained_s = float(round.columns.attained_gpu_s[i]) / gpus
+        return Newcomer(job.id, gpus, job.submitted_s, attained_s, job.spec.cold_start_s)
 
     def _scale(self, areas: Areas, waiting: int, now: float) -> None:
         """Borrow a node in a burst, and give it back afterwards."""
@@ -242,7 +265,7 @@ class LucidPolicy:
         order: np.ndarray,
         left_s: np.ndarray,
         areas: Areas,
-        others: Collection[str],
+        others: np.ndarray,
     ) -> np.ndarray:
         """Start jobs in order, beside partners or alone (Algorithm 4). Return a mask of those that were tried."""
         options, gpus = self.options, round.columns.gpus.tolist()
@@ -254,7 +277,7 @@ class LucidPolicy:
         closed, held = set[str](), {id for tenants in areas.every for id in tenants.held}
         for i in order.tolist():
             id = ids[i]
-            if id in held or id in others:
+            if others[i] or id in held:
                 continue
             spec = round.jobs[i].spec
             pool = spec.pool or ""
@@ -369,17 +392,17 @@ class LucidPolicy:
 
 @dataclass(frozen=True, eq=False)
 class Reasons:
-    """Tells why jobs wait. `newcomers`: those that are measured first."""
+    """Tells why jobs wait. `newcomers`: (jobs,) a mask of those that are measured first."""
 
     round: Round
     placements: Mapping[str, Placement]
     order: np.ndarray
     tried: np.ndarray
-    newcomers: frozenset[str]
+    newcomers: np.ndarray
 
     def why(self, i: int) -> Waiting | Refused:
         job = self.round.jobs[i]
-        if job.id in self.newcomers:
+        if self.newcomers[i]:
             return Waiting(
                 WaitReason.MEASURING, "It waits for a node that measures new jobs; least GPUs come first."
             )

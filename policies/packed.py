@@ -5,7 +5,6 @@ preempted give way where that pays.
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import replace
 
 import numpy as np
@@ -99,7 +98,7 @@ class PackedPolicy(LucidPolicy):
         order: np.ndarray,
         left_s: np.ndarray,
         areas: Areas,
-        others: Collection[str],
+        others: np.ndarray,
     ) -> np.ndarray:
         """Start jobs in order: alone, else beside a partner, else where jobs give way that have much more left."""
         columns, gpus = round.columns, round.columns.gpus.tolist()
@@ -110,7 +109,7 @@ class PackedPolicy(LucidPolicy):
         for i in order.tolist():
             id, spec = ids[i], round.jobs[i].spec
             pool = spec.pool or ""
-            if id in others or (here := starting.get(pool)) is None or id in here.tenants.held:
+            if others[i] or (here := starting.get(pool)) is None or id in here.tenants.held:
                 continue
             tried[i] = True
             if not here.is_hopeless(gpus[i]) and here.start(id, spec, gpus[i]) is not None:

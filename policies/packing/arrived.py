@@ -22,20 +22,26 @@ class Arrived:
 
     def note(self, ids: Sequence[str], submitted_s: np.ndarray, gpus: np.ndarray, now: float) -> None:
         """Note the jobs of a round, which are in order of submission."""
-        newest = self._newest
+        newest, came = self._newest, list[tuple[float, int]]()
         for i in range(len(ids) - 1, -1, -1):
             at = (float(submitted_s[i]), ids[i])
             if at[0] < self._newest[0] or at == self._newest:
                 break
             newest = max(newest, at)
-            self._jobs.append((at[0], int(gpus[i])))
+            came.append((at[0], int(gpus[i])))
+        self._jobs.extend(reversed(came))
         self._newest = newest
         while self._jobs and self._jobs[0][0] < now - KEPT_SLOTS * SLOT_S:
             self._jobs.popleft()
 
     def of_slot(self, now: float) -> int:
         """Return how many jobs came in the last slot."""
-        return sum(at > now - SLOT_S for at, _ in self._jobs)
+        count = 0
+        for at, _ in reversed(self._jobs):
+            if at <= now - SLOT_S:
+                break
+            count += 1
+        return count
 
     @property
     def mean(self) -> Arrivals:

@@ -77,28 +77,29 @@ def evicted(measured: Iterable[Newcomer], limit_s: float) -> list[str]:
     return [one.id for one in measured if one.left_s(limit_s) <= 1e-6]
 
 
+def in_order(waiting: Sequence[Newcomer], order: ProfilingOrder) -> list[Newcomer]:
+    """Return the jobs that wait in the order in which they are measured."""
+    space = order is ProfilingOrder.SPACE
+    return sorted(waiting, key=lambda one: (one.gpus if space else 0, one.submitted_s, one.id))
+
+
 def started(
-    waiting: Sequence[Newcomer],
-    order: ProfilingOrder,
+    waiting: Iterable[Newcomer],
     room: Callable[[Newcomer], Placement | None],
     take: Callable[[str, Placement], None],
 ) -> dict[str, Placement]:
-    """Return where jobs that wait begin to be measured; the first without room holds up those behind it.
+    """Return where jobs that wait, in their order, begin to be measured; the first without room holds up the rest.
 
     Args:
         room: returns exclusive GPUs on as few nodes as possible, without taking them.
     """
     found: dict[str, Placement] = {}
-    for one in sorted(waiting, key=lambda one: _rank(one, order)):
+    for one in waiting:
         if (placement := room(one)) is None:
             break
         take(one.id, placement)
         found[one.id] = placement
     return found
-
-
-def _rank(one: Newcomer, order: ProfilingOrder) -> tuple[float, float, str]:
-    return (one.gpus if order is ProfilingOrder.SPACE else 0, one.submitted_s, one.id)
 
 
 def borrows(waiting: int, borrowed: int, options: ProfilerOptions) -> bool:

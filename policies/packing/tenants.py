@@ -25,9 +25,7 @@ class Tenants:
         self.cluster = cluster
         self._ledger = Ledger(cluster, TENANTS)
         self.touched = True  # something changed since `follow`
-        self._fits: dict[
-            tuple[int, tuple[str, ...], Demand], bool
-        ] = {}  # if nobody is there
+        self._fits: dict[tuple[int, tuple[str, ...], Demand], bool] = {}  # if nobody is there
         self._on: dict[frozenset[tuple[str, int]], list[str]] = {}  # the GPUs of a job -> jobs on all of them
 
     @property

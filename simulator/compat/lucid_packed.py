@@ -19,7 +19,7 @@ from ...core.cluster import Cluster, Node
 from ...core.placement import Placement
 from ...policies.lucid import LucidOptions, LucidPolicy
 from ...policies.packing.models import Arrivals, PackingModels
-from ...policies.packing.profiler import Newcomer, ProfilerOptions, borrows, returns, started
+from ...policies.packing.profiler import Newcomer, ProfilerOptions, borrows, in_order, returns, started
 from ...policies.packing.tenants import Tenants
 from ..engine.engine import Engine, Timing
 from ..jobs.fixed_length import FixedLengthWorld
@@ -75,7 +75,7 @@ def profiled(workload: Workload, options: ProfilerOptions, ahead: Callable[[floa
             tenants, borrowed = _on(tenants, (*nodes, lender)), True
         elif borrowed and now % SHRINKS_EVERY_S == 0 and returns(len(waiting), options, ahead(now).gpus):
             tenants, borrowed = _without(tenants, lender, nodes)
-        for id in started(list(waiting.values()), options.order, partial(_room, tenants), tenants.take):
+        for id in started(in_order(list(waiting.values()), options.order), partial(_room, tenants), tenants.take):
             job = place[id]
             queue_s[job] = now - workload.submit_s[job]
             ended[job] = workload.duration_s[job] <= options.t_prof_s

@@ -10,6 +10,7 @@ from coadapt.policies.packing.profiler import (
     ProfilingOrder,
     borrows,
     evicted,
+    in_order,
     returns,
     started,
 )
@@ -20,7 +21,7 @@ NODE = Cluster((Node("n", "t4", 8),))
 
 
 def begin(jobs: list[Newcomer], order: ProfilingOrder, tenants: Tenants) -> list[str]:
-    return list(started(jobs, order, lambda one: tenants.find(one.gpus, ["t4"]), tenants.take))
+    return list(started(in_order(jobs, order), lambda one: tenants.find(one.gpus, ["t4"]), tenants.take))
 
 
 def newcomers(*gpus: int) -> list[Newcomer]:
