@@ -129,7 +129,7 @@ class LucidPolicy:
         newcomers = self._newcomers(round, ids, areas)
         again_s, gone = self._measure(round, ids, areas, newcomers)
         left_s = self._left_s(round)
-        order = columns.by(columns.gpus * left_s)
+        order = columns.by(self._key(round, left_s))
         others = newcomers | np.isin(columns.ids, parted) if parted else newcomers
         tried = self._start(round, ids, order, left_s, areas, others)
         if self.models.ahead is not None and self.options.packing is Packing.AUTO and not tried.all():
@@ -189,6 +189,10 @@ class LucidPolicy:
     def _left_s(self, round: Round) -> np.ndarray:
         """Return (jobs,) what each job still needs, s; inf: nobody knows."""
         return np.nan_to_num(round.columns.remaining_s, nan=np.inf)
+
+    def _key(self, round: Round, left_s: np.ndarray) -> np.ndarray:
+        """Return (jobs,) by what jobs are ordered: GPUs times what they still need."""
+        return round.columns.gpus * left_s
 
     # --- the profiler -----------------------------------------------------------------------------------------
 

@@ -54,6 +54,7 @@ class PackedOptions(LucidOptions):
     preempts: bool = True
     giving_way: GivingWay = GivingWay()
     grows_with: float = Field(default=0.5, ge=0)
+    aging_h: float | None = Field(default=None, gt=0)
     least_speed: float = Field(default=0.85, ge=0, le=1)
 
 
@@ -86,6 +87,15 @@ class PackedPolicy(LucidPolicy):
         columns = round.columns
         return np.maximum(super()._left_s(round), self.options.grows_with * columns.attained_gpu_s / columns.gpus)
 
+    def _key(self, round: Round, left_s: np.ndarray) -> np.ndarray:
+        """Return (jobs,) by what jobs are ordered: who has waited for long is served as if it needed less."""
+        columns, aging_h = round.columns, self.options.aging_h
+        key = super()._key(round, left_s)
+        if aging_h is None:
+            return key
+        waited_s = np.maximum(round.now - columns.submitted_s - columns.attained_gpu_s / columns.gpus, 0.0)
+        return key / (1.0 + waited_s / (3600.0 * aging_h)) ** 2
+
     def _rules(self, how: Packing) -> Rules:
         """Return rules without scores: pairs go by the speed that is foretold of them."""
         rules = super()._rules(how)
@@ -101,9 +111,9 @@ class PackedPolicy(LucidPolicy):
         others: np.ndarray,
     ) -> np.ndarray:
         """Start jobs in order: alone, else beside a partner, else where jobs give way that have much more left."""
-        columns, gpus = round.columns, round.columns.gpus.tolist()
+        gpus = round.columns.gpus.tolist()
         starting = self._starting(round, ids, left_s, areas, self._mode(round.now))
-        need_gpu_s = (columns.gpus * left_s).tolist()
+        need_gpu_s = self._key(round, left_s).tolist()
         victims = {pool: self._victims(round, ids, order, tenants) for pool, tenants in areas.pools.items()}
         at, in_vain, tried = {id: i for i, id in enumerate(ids)}, set[tuple[str, int]](), np.zeros(len(ids), bool)
         for i in order.tolist():
