@@ -104,7 +104,9 @@ def series_of(
     known = (slots >= 0) & (slots < end - first)
     count = max(end - first, 0)
     jobs = np.bincount(slots[known], minlength=count).astype(float)
-    return ArrivalSeries(first * SLOT_S, jobs, np.bincount(slots[known], asked[known], minlength=count))
+    return ArrivalSeries(
+        first * SLOT_S, jobs, np.bincount(slots[known], asked[known], minlength=count).astype(float)
+    )
 
 
 def rows(series: ArrivalSeries, quantity: Quantity, ahead: int, calendar: Calendar) -> Floats:
