@@ -28,6 +28,7 @@ from .lucid_pairs import JOBS, PAIRS, LucidPairs, read
 GOOD = 0.85
 FOLDS = 5
 G_SS = 2  # the sum of Sharing Scores up to which a pair is admitted
+MARGIN = 0.005  # a bound that just reaches its aim on some pairs misses it on every second other draw
 Bools = np.ndarray
 
 
@@ -113,7 +114,7 @@ def main() -> None:
     lucid = read()
     judged = Judged(lucid)
     a, b, good = judged.a, judged.b, judged.good
-    said, bounds, seen_good = judged.within(by_chance(len(a)), 0.98)
+    said, bounds, seen_good = judged.within(by_chance(len(a)), 0.98 + MARGIN)
     ends = lucid.models[np.stack([a, b])]
     by_model, model_bounds, model_good = judged.within(
         ((ends == model).any(axis=0) for model in sorted(set(ends.ravel()))), 0.97

@@ -24,6 +24,35 @@ _ALWAYS: Mapping[str, Any] = {
 
 
 @dataclass(frozen=True)
+class Test:
+    """A test that rows of a leaf pass: at most `threshold`, or, if not `left`, above it."""
+
+    feature: int
+    threshold: float
+    left: bool
+    missing: bool  # whether rows without the feature pass
+
+    def passed(self, values: Floats) -> NDArray[np.bool_]:
+        """Return (rows,) whether values of its feature pass."""
+        return np.where(np.isnan(values), self.missing, (values <= self.threshold) == self.left)
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """A leaf: what it adds to the forecast of rows that pass all of its tests."""
+
+    tests: tuple[Test, ...]
+    value: float
+
+
+def _test(node: Mapping[str, Any], left: bool) -> Test:
+    threshold = float(node["threshold"])
+    # Where no row of the fit lacked the feature, LightGBM takes a missing one for 0.
+    missing_left = bool(node["default_left"]) if node["missing_type"] == "NaN" else threshold >= 0.0
+    return Test(int(node["split_feature"]), threshold, left, missing_left == left)
+
+
+@dataclass(frozen=True)
 class Trees:
     """A fitted ensemble, as LightGBM's text.
 
@@ -51,6 +80,20 @@ class Trees:
     def predict(self, rows: Floats) -> Floats:
         """Return (rows,) predictions; `rows`: (rows, features), nan where a feature is not known."""
         return np.asarray(self._booster.predict(rows, num_threads=1), float)
+
+    def leaves(self) -> list[Leaf]:
+        """Return the leaves of all trees. A forecast is the sum of the values of those that a row reaches."""
+        found = list[Leaf]()
+        for tree in self._booster.dump_model()["tree_info"]:
+            ahead: list[tuple[Mapping[str, Any], tuple[Test, ...]]] = [(tree["tree_structure"], ())]
+            while ahead:
+                node, tests = ahead.pop()
+                if "split_feature" not in node:
+                    found.append(Leaf(tests, float(node["leaf_value"])))
+                    continue
+                for side, left in (("left_child", True), ("right_child", False)):
+                    ahead.append((node[side], (*tests, _test(node, left))))
+        return found
 
 
 def fit(

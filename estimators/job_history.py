@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, fields
 
+USE = 4  # numbers that tell what a job uses of its GPUs
+
 
 @dataclass(frozen=True)
 class SubmittedJob:
@@ -14,9 +16,11 @@ class SubmittedJob:
     pool: the set of nodes that it runs in; "": none.
     cpus: of all its GPUs together; 0: not known.
     submitted_s: seconds since 1970.
+    use: what it uses of its GPUs, as a short run of it showed: (features of `affinity.uses`); nan where nothing is
+        known, and () before any run.
 
     Raises:
-        ValueError: in one sentence, for counts and times that cannot be.
+        ValueError: in one sentence, for counts, times and usage that cannot be.
     """
 
     id: str
@@ -26,12 +30,15 @@ class SubmittedJob:
     gpus: int
     cpus: float
     submitted_s: float
+    use: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         for field in fields(self):
             value = getattr(self, field.name)
             if field.name in ("gpus", "cpus", "submitted_s") and not (math.isfinite(value) and value >= 0):
                 raise ValueError(f"{field.name}: {value} is not accepted, must be finite and 0 or more")
+        if len(self.use) not in (0, USE) or any(value < 0 or value == math.inf for value in self.use):
+            raise ValueError(f"use: {self.use} is not accepted, must be {USE} numbers of 0 or more, or none")
 
 
 @dataclass(frozen=True)

@@ -48,7 +48,7 @@ def features(series: NodeSeries, calendar: Calendar) -> Floats:
     lagged = [_lagged(running, lag) for lag in LAGS]
     windows = (sliding_window_view(_padded(running, window - 1), window) for window in WINDOWS)
     ends: Floats = np.asarray(series.start_s + SLOT_S * np.arange(1, len(series) + 1), float)
-    return _columns(running, scale, lagged, windows, _calendar(ends, calendar))
+    return _columns(running, scale, lagged, windows, calendar_columns(ends, calendar))
 
 
 def features_now(seen: Sequence[NodeSeries], calendar: Calendar) -> Floats:
@@ -58,7 +58,7 @@ def features_now(seen: Sequence[NodeSeries], calendar: Calendar) -> Floats:
     lagged = [tails[:, -1 - lag] for lag in LAGS]
     windows = (tails[:, -window:] for window in WINDOWS)
     ends = np.array([one.end_s for one in seen])
-    return _columns(tails[:, -1], scale, lagged, windows, _calendar(ends, calendar))
+    return _columns(tails[:, -1], scale, lagged, windows, calendar_columns(ends, calendar))
 
 
 def _columns(
@@ -86,7 +86,7 @@ def _lagged(values: Floats, lag: int) -> Floats:
     return _padded(values, lag)[: len(values)]
 
 
-def _calendar(ends: Floats, calendar: Calendar) -> tuple[Floats, ...]:
+def calendar_columns(ends: Floats, calendar: Calendar) -> tuple[Floats, ...]:
     """Return (moments,) hour, day of week from Monday, and whether that day and the next are holidays."""
     local = ends + 3600 * calendar.utc_offset_h
     days = local // 86_400

@@ -10,6 +10,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +28,8 @@ GROUPS = (
     "owner_name", "owner_gpus_cpus", "owner_gpus", "owner", "gpus", "pool_gpus", "pool", "all",
 )  # fmt: skip
 OF_GROUP = ("newest_mean_s", "newest_log_mean", "last_s", "since_s", "mean_s", "log_mean", "count")
-COLUMNS = (*ABOUT, *(f"{group}_{what}" for group in GROUPS for what in OF_GROUP), "start_log")
+PROFILE = ("gpu_util", "memory_util", "memory_gib", "mixed_precision")  # nan before a short run has shown them
+COLUMNS = (*ABOUT, *(f"{group}_{what}" for group in GROUPS for what in OF_GROUP), *PROFILE, "start_log")
 START = len(COLUMNS) - 1
 
 
@@ -58,6 +60,13 @@ class Row:
     spread: float = FIRST_SPREAD
 
 
+class Buckets(Protocol):
+    """Puts names that are alike into one bucket."""
+
+    def of(self, owner: str, name: str) -> str:
+        """Return the bucket of a name; "" for a job without one."""
+
+
 class JobFeatures:
     """Turns submitted jobs into rows, by the jobs that have ended until then.
 
@@ -65,13 +74,16 @@ class JobFeatures:
         decay: weight of a job beside the next in rolling means, 0..1.
         similarity: of names that count as one, 0..1.
         utc_offset_s: from UTC to the clock that people submit by.
+        names: buckets of names; None: of each owner, names that are similar, as they come.
 
     Raises:
         ValueError: for a decay or similarity outside of 0..1.
     """
 
-    def __init__(self, decay: float = 0.8, similarity: float = 0.6, utc_offset_s: float = 0.0) -> None:
-        self._rolling, self._names = RollingLengths(decay), NameBuckets(similarity)
+    def __init__(
+        self, decay: float = 0.8, similarity: float = 0.6, utc_offset_s: float = 0.0, names: Buckets | None = None
+    ) -> None:
+        self._rolling, self._names = RollingLengths(decay), names or NameBuckets(similarity)
         self._offset_s = utc_offset_s
         self._until_s = -math.inf  # when the last job that counts has ended
         self._codes: dict[str, dict[str, int]] = {name: {} for name in ("owner", "pool", "name")}
@@ -104,7 +116,10 @@ class JobFeatures:
                 f"{job.submitted_s:.0f} s; only jobs that ended before are accepted"
             )
         groups = [None if key is None else self._rolling.of(key) for key in self._keys(job)]
-        numbers = np.array([*self._about(job), *_of_groups(groups, job.submitted_s), _start(groups)], float)
+        profile = job.use or (math.nan,) * len(PROFILE)
+        numbers = np.array(
+            [*self._about(job), *_of_groups(groups, job.submitted_s), *profile, _start(groups)], float
+        )
         return Row(numbers, *_three_cases(groups), _spread(groups[OWNER_NAME]))
 
     def _keys(self, job: SubmittedJob) -> tuple[Key | None, ...]:

@@ -20,7 +20,7 @@ from ..interpretable.additive_fit import AdditiveSettings
 from ..interpretable.corrections import Correction, corrected
 from ..interpretable.model_file import of_json, to_json
 from ..interpretable.table import Feature, Table
-from .features import COLUMNS, START, Floats
+from .features import COLUMNS, PROFILE, START, Floats
 
 # Columns that it goes by, and what people are told that they are.
 NAMES: Mapping[str, str] = {
@@ -46,10 +46,16 @@ NAMES: Mapping[str, str] = {
     "gpus_newest_log_mean": "newest_of_its_gpus",
     "pool_gpus_newest_log_mean": "newest_of_its_pool_and_gpus",
     "all_newest_log_mean": "newest_of_all",
+    "gpu_util": "gpu_util",
+    "memory_util": "memory_util",
+    "memory_gib": "memory_gib",
+    "mixed_precision": "mixed_precision",
 }
 _COLUMNS = [COLUMNS.index(name) for name in NAMES]
 _CODES = ("owner", "pool")
-_SHOWN = frozenset({"owner", "pool", "gpus", "hour", "weekday"})  # of the others a value is a log, or a time
+_SHOWN = frozenset(
+    {"owner", "pool", "gpus", "hour", "weekday", *PROFILE}
+)  # of the others a value is a log, or a time
 # Few rounds of small steps: lengths vary a thousandfold, and more rounds learn what was chance.
 SETTINGS = AdditiveSettings(
     bins=64, pair_bins=16, interactions=8, learning_rate=0.05, bags=4, rounds=100, least_rows=100

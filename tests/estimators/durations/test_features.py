@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import fields, replace
 
 import numpy as np
 import pytest
-from coadapt.estimators.durations.features import COLUMNS, JobFeatures
+from coadapt.estimators.durations import name_clusters
+from coadapt.estimators.durations.features import COLUMNS, PROFILE, JobFeatures
 from coadapt.estimators.job_history import EndedJob, SubmittedJob
 
 
@@ -60,7 +62,7 @@ def test_a_row_does_not_change_when_jobs_end_later() -> None:
 
 def test_what_is_known_only_at_the_end_is_no_part_of_a_submission() -> None:
     assert {field.name for field in fields(SubmittedJob)} == {
-        "id", "owner", "name", "pool", "gpus", "cpus", "submitted_s"
+        "id", "owner", "name", "pool", "gpus", "cpus", "submitted_s", "use"
     }  # fmt: skip
 
 
@@ -76,3 +78,25 @@ def test_the_calendar_is_that_of_the_people_who_submit() -> None:
 def test_a_decay_outside_0_to_1_is_refused(decay: float) -> None:
     with pytest.raises(ValueError, match=r"decay: .* must be from 0 to 1"):
         JobFeatures(decay=decay)
+
+
+def test_use_of_gpus_is_a_part_of_the_row_once_it_is_known() -> None:
+    at = [COLUMNS.index(name) for name in PROFILE]
+    of = JobFeatures()
+    plain = SubmittedJob("a", "ann", "train", "", 1, 4, 0.0)
+    assert np.isnan(of.row(plain).numbers[at]).all()
+    known = replace(plain, use=(0.5, 0.25, 3.0, math.nan))
+    np.testing.assert_array_equal(of.row(known).numbers[at], known.use)
+    with pytest.raises(ValueError, match="must be 4 numbers of 0 or more"):
+        replace(plain, use=(0.5,))
+    with pytest.raises(ValueError, match="must be 4 numbers of 0 or more"):
+        replace(plain, use=(0.5, 0.2, -1.0, 0.0))
+
+
+def test_buckets_of_names_may_be_learned_and_shared_by_owners() -> None:
+    names = name_clusters.fit([*(f"train_{i}" for i in "abc"), *(f"evaluate_it_{i}" for i in "abc")])
+    of = JobFeatures(names=names)
+    of.ended(EndedJob(SubmittedJob("a", "ann", "train_a", "", 1, 4, 0.0), 50.0, 50.0))
+    row = of.row(SubmittedJob("b", "ann", "train_z", "", 8, 4, 60.0))
+    assert row.basis == "1 earlier job of its owner and name"
+    assert row.rolling_s == 50.0

@@ -138,7 +138,7 @@ def test_trees_and_codes_survive_their_document() -> None:
     ("spoilt", "why"),
     [
         ({"trees": "tree\ntorn"}, "trees: are no LightGBM model"),
-        ({"form": "published"}, "trees: have 68 features, and 11 are accepted"),
+        ({"form": "published"}, "trees: have 72 features, and 11 are accepted"),
         ({"spread": "tree"}, "trees: are no LightGBM model"),
         ({"codes": None}, "codes of owner, pool and name are missing"),
         ({"trees": None}, "sums: is no additive model"),
