@@ -64,6 +64,7 @@ CASES: Mapping[str, Callable[[], Policy]] = {
     "packed, stops nothing": lambda: packed(preempts=False, profiler=PROFILER),
     "packed, nothing shared": lambda: packed(packing=Packing.OFF),
     "packed, any pair that fits": lambda: packed(least_speed=0.0),
+    "packed, waiting counts for nothing": lambda: packed(aging_h=None),
     "packed, first partner": lambda: packed(partner=Partner.FIRST),
     "packed, estimates as they are": lambda: packed(grows_with=0.0),
     "packed, with a profiler": lambda: packed(profiler=PROFILER),

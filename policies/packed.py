@@ -35,8 +35,8 @@ class GivingWay(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    factor: float = Field(default=2.0, ge=1)
-    least_s: float = Field(default=120.0, ge=0)
+    factor: float = Field(default=1.3, ge=1)
+    least_s: float = Field(default=60.0, ge=0)
 
 
 class PackedOptions(LucidOptions):
@@ -44,18 +44,21 @@ class PackedOptions(LucidOptions):
 
     preempts: whether jobs that may be preempted give way to others.
     grows_with: a job that has outlived its estimate is expected to need so many times what it had.
+    aging_h: a job that has waited for so long counts as if it had a quarter of its work; None: no job does.
     least_speed: a pair is made if both together are foretold to run at so much of their speed alone, at least.
+        At a half they are as fast as one after the other.
     """
 
     packing: Packing = Packing.DEFAULT
     sharing: Sharing = Sharing.LAST
     partner: Partner = Partner.FASTEST
+    least_left: float = Field(default=0.0, ge=0)
     profiler: ProfilerOptions = ProfilerOptions(nodes=0)
     preempts: bool = True
     giving_way: GivingWay = GivingWay()
     grows_with: float = Field(default=0.5, ge=0)
-    aging_h: float | None = Field(default=None, gt=0)
-    least_speed: float = Field(default=0.85, ge=0, le=1)
+    aging_h: float | None = Field(default=3.0, gt=0)
+    least_speed: float = Field(default=0.5, ge=0, le=1)
 
 
 @register("packed")
