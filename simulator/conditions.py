@@ -127,6 +127,7 @@ class Column:
     `fixed_sizes`: jobs get the GPUs they ask for.
     `restart`: what a restart costs a job, in words.
     `has_lengths`: jobs have a duration.
+    `crosses_pools`: the policy plans all pools at once. `shares_gpus`: two jobs may be on one GPU.
     """
 
     timing: Timing
@@ -136,6 +137,8 @@ class Column:
     fixed_sizes: bool
     restart: str
     has_lengths: bool = False
+    crosses_pools: bool = False
+    shares_gpus: bool = False
 
     def described(self, under: Conditions, pools: tuple[str, ...] = (), named: bool = False) -> dict[str, str]:
         """Return the conditions by name, both in words.
@@ -165,7 +168,12 @@ class Column:
         found["services"] = ", ".join(under.services) or "none"
         if under.shares is not None:
             found["teams"] = under.shares.name
-        found["pools"] = f"{', '.join(pools)}: each by itself" if pools else without
+        how = "all at once" if self.crosses_pools else "each by itself"
+        found["pools"] = f"{', '.join(pools)}: {how}" if pools else without
+        if self.shares_gpus:
+            measured = "as measured, else as a model says" if under.pairs is not None else "as a model says"
+            known = measured if under.usage is not None else "none, as nobody knows what jobs use"
+            found["speed of jobs on one GPU"] = known
         return found
 
     def _profile_runs(self, takes_s: float) -> str:
@@ -200,7 +208,17 @@ def column(
         knows = Knows.PROFILE_CACHE if traits.profile_cache or under.same else Knows.BOOTSTRAP
     measured = trains and knows in (Knows.BOOTSTRAP, Knows.PROFILE_CACHE)
     profiled = measured and (traits.uses_models or under.same)
-    return Column(timing, knows, trains, profiled, traits.fixed_sizes, restart, has_lengths)
+    return Column(
+        timing,
+        knows,
+        trains,
+        profiled,
+        traits.fixed_sizes,
+        restart,
+        has_lengths,
+        traits.crosses_pools,
+        traits.shares_gpus,
+    )
 
 
 def differing(columns: Mapping[str, Mapping[str, str]]) -> tuple[list[str], dict[str, str]]:
