@@ -104,6 +104,7 @@ class LucidPolicy:
 
     _evicts_always = True  # also jobs in the profiler whose place nobody waits for
     _least_speed = 0.0  # of pairs
+    _eager_speed: float | None = None  # of pairs that are made even where GPUs are idle
 
     def __init__(self, options: LucidOptions | None = None, models: PackingModels | None = None) -> None:
         self.options = options or LucidOptions()
@@ -307,7 +308,15 @@ class LucidPolicy:
         sizes, rules = Sizes(options.most_shared_gpus, options.share_distributed), self._rules(how)
         return {
             pool: Starting(
-                tenants, rules, sizes, options.sharing, options.partner, facts, self._speed, self._least_speed
+                tenants,
+                rules,
+                sizes,
+                options.sharing,
+                options.partner,
+                facts,
+                self._speed,
+                self._least_speed,
+                self._eager_speed,
             )
             for pool, tenants in areas.pools.items()
         }

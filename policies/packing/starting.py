@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from ...core.job import JobSpec
 from ...core.placement import Placement
+from ...core.usage import Usage
 from ..placing.demand import Demand
 from ..placing.ledger import OverCommitted
 from ..placing.speeds import types_for
@@ -39,7 +40,7 @@ class Starting:
     """One pool in one round.
 
     facts: what the binder goes by of a job, by id. speeds: how fast the pair of two jobs is, for `fastest`.
-    least_speed: slower pairs are not made.
+    least_speed: slower pairs are not made. eager_speed: pairs so fast are made even where GPUs are idle.
     """
 
     tenants: Tenants
@@ -50,6 +51,8 @@ class Starting:
     facts: Callable[[str], Facts]
     speeds: Callable[[Facts, Facts], float] | None = None
     least_speed: float = 0.0
+    eager_speed: float | None = None
+    _slow: set[tuple[int, Usage | None, float]] = field(default_factory=set)  # by use: pairs would be too slow
     _open: dict[int, dict[str, tuple[Facts, str]]] | None = None  # by GPUs, by job: who is alone there
     _full: set[tuple[int, tuple[str, ...], Demand]] = field(default_factory=set)  # no GPUs of one's own were found
     _in_vain: dict[int, list[Facts]] = field(default_factory=dict)  # by GPUs: who found no partner
@@ -62,10 +65,12 @@ class Starting:
     def start(self, id: str, spec: JobSpec, gpus: int) -> Placement | None:
         """Start a job beside a partner or alone. Return its GPUs; None: it has to wait."""
         types, demand = tuple(types_for(spec, gpus, self.tenants.cluster)), Demand.of(spec)
-        if self.sharing is Sharing.FIRST:
-            found = self._beside(id, gpus, types, demand) or self._alone(id, gpus, types, demand)
-        else:
-            found = self._alone(id, gpus, types, demand) or self._beside(id, gpus, types, demand)
+        least = self.least_speed
+        eager = least if self.sharing is Sharing.FIRST else self.eager_speed
+        found = None if eager is None else self._beside(id, gpus, types, demand, max(eager, least))
+        found = found or self._alone(id, gpus, types, demand)
+        if found is None and self.sharing is Sharing.LAST:
+            found = self._beside(id, gpus, types, demand, least)
         anywhere = demand.is_wish and set(types) >= set(self.tenants.cluster.gpu_types)
         if found is None and anywhere and not self._may_find_partner(gpus):
             self._hopeless.add(gpus)
@@ -82,19 +87,26 @@ class Starting:
             self._opens(id, found)
         return found
 
-    def _beside(self, id: str, gpus: int, types: tuple[str, ...], demand: Demand) -> Placement | None:
+    def _beside(
+        self, id: str, gpus: int, types: tuple[str, ...], demand: Demand, least: float
+    ) -> Placement | None:
         if not self._may_find_partner(gpus):
             return None
         new = self.facts(id)
-        if new.score is None or any(_is_easier(old, new) for old in self._in_vain.get(gpus, ())):
+        slow = gpus, new.usage, least
+        if new.score is None or slow in self._slow:
+            return None
+        if any(_is_easier(old, new) for old in self._in_vain.get(gpus, ())):
             return None
         known = self._alone_now()[gpus]
         found = partners(new, [one for one in known.values() if one[1] in types], self.rules)
-        speed = {} if self.speeds is None else {old.id: self.speeds(new, old) for old in found}
-        if self.least_speed > 0:
-            found = [old for old in found if speed.get(old.id, 0.0) >= self.least_speed]
         if not found:
             self._in_vain.setdefault(gpus, []).append(new)
+        speed = {} if self.speeds is None else {old.id: self.speeds(new, old) for old in found}
+        if least > 0:
+            found = [old for old in found if speed.get(old.id, 0.0) >= least]
+            if not found and self.rules.least_left == 0:
+                self._slow.add(slow)
         while found:
             old = chosen(found, self.partner, speed)
             try:
@@ -126,6 +138,7 @@ class Starting:
         if (facts := self.facts(id)).score is not None:
             self._open.setdefault(at.gpus, {})[id] = facts, at.gpu_type
             self._in_vain.pop(at.gpus, None)
+            self._slow = {one for one in self._slow if one[0] != at.gpus}
             self._hopeless.discard(at.gpus)
 
 
