@@ -5,9 +5,11 @@
 1,388 pairs that Lucid's authors measured on an RTX 3090 (ASPLOS'23). A pair is good where the mean of its two
 speeds is at least 0.85 of running alone. Of the pairs that an estimator admits, `precision` are good; of the good
 ones it admits `recall`. Ours is fitted without the pairs that it judges: five parts of pairs by chance, then each
-model left out with all of its pairs. The speed from which it admits is chosen by the pairs of the fit alone. Peers
-are the authors' stored labels, which admit pairs whose sum is at most 2, the sum of GPU utilisations, and the
-numbers that come with the package, which have seen none of these pairs.
+model left out with all of its pairs. `recall` is told where the held-out pairs reach the precision that is asked
+for. The figures named `nested` admit from a speed that pairs of the fit alone have chosen.
+
+Peers are the authors' stored labels, which admit pairs whose sum is at most 2, the sum of GPU utilisations, and
+the numbers that come with the package, which have seen none of these pairs.
 """
 
 from __future__ import annotations
@@ -28,7 +30,6 @@ from .lucid_pairs import JOBS, PAIRS, LucidPairs, read
 GOOD = 0.85
 FOLDS = 5
 G_SS = 2  # the sum of Sharing Scores up to which a pair is admitted
-MARGIN = 0.005  # a bound that just reaches its aim on some pairs misses it on every second other draw
 Bools = np.ndarray
 
 
@@ -114,7 +115,7 @@ def main() -> None:
     lucid = read()
     judged = Judged(lucid)
     a, b, good = judged.a, judged.b, judged.good
-    said, bounds, seen_good = judged.within(by_chance(len(a)), 0.98 + MARGIN)
+    said, bounds, seen_good = judged.within(by_chance(len(a)), 0.98)
     ends = lucid.models[np.stack([a, b])]
     by_model, model_bounds, model_good = judged.within(
         ((ends == model).any(axis=0) for model in sorted(set(ends.ravel()))), 0.97
@@ -123,11 +124,14 @@ def main() -> None:
     default, scores = pair_speeds.default(), sharing.default().of(lucid.pairs.uses)
     by_default = default.both(lucid.pairs.uses[a], lucid.pairs.uses[b])
     rows = {
-        "pair speeds, five parts of pairs": quality(said >= bounds, seen_good),
-        "pair speeds, whole model left out": quality(by_model >= model_bounds, model_good),
-        "the same, admitted from where 0.97 are good": quality(
+        "pair speeds, five parts of pairs, where 0.98 are good": quality(
+            said >= admitting_from(said, seen_good, 0.98), seen_good
+        ),
+        "the same, from where the pairs of the fit say": quality(said >= bounds, seen_good),
+        "a whole model left out, where 0.97 are good": quality(
             by_model >= admitting_from(by_model, model_good, 0.97), model_good
         ),
+        "the same, from where the other models say": quality(by_model >= model_bounds, model_good),
         "stored labels": quality(lucid.stored[a] + lucid.stored[b] <= G_SS, good),
         "sum of GPU utilisations, 120 %": quality(utils[a] + utils[b] <= 1.2, good),
         "shipped pair speeds, from 0.85": quality(by_default >= GOOD, good),
@@ -141,11 +145,13 @@ def main() -> None:
     began = time.perf_counter()
     pair_speeds.fit(lucid.pairs)
     fit_s = time.perf_counter() - began
-    (precision, recall), lomo, lomo_at, stored, summed, shipped, tree = rows.values()
+    (precision, recall), nested, lomo_at, lomo, stored, summed, shipped, tree = rows.values()
     order = np.concatenate([np.flatnonzero(held) for held in by_chance(len(a))])
     figures = {
         "precision": precision,
         "recall": recall,
+        "precision_nested": nested[0],
+        "recall_nested": nested[1],
         "recall_lomo": lomo_at[1],
         "precision_lomo_nested": lomo[0],
         "recall_lomo_nested": lomo[1],

@@ -476,6 +476,8 @@ BENCHMARKS = (
             Figure("p50_ms_2048_gpus", "2,048 GPUs, 1,500 jobs, 3 types: median, ms", "<= 1000"),
             Figure("solver_share_64_gpus", "share of the solver in it, 64 GPUs"),
             Figure("solver_share_2048_gpus", "share of the solver in it, 2,048 GPUs"),
+            Figure("lucid/fit_s", "lengths and arrivals fitted to 100,000 jobs, s", "<= 60"),
+            Figure("lucid/fit_additive_s", "the same, lengths by an additive model, s"),
         ),
     ),
     Benchmark(
@@ -808,6 +810,8 @@ BENCHMARKS = (
         (
             Figure("precision", "of admitted pairs, those at 0.85 or more; five parts of pairs", ">= 0.98"),
             Figure("recall", "of the pairs at 0.85 or more, those admitted", ">= 0.88"),
+            Figure("precision_nested", "the same, admitted from where the pairs of the fit say: precision"),
+            Figure("recall_nested", "and recall"),
             Figure("recall_lomo", "recall at precision 0.97, a whole model left out", ">= 0.85"),
             Figure("precision_lomo_nested", "the same, admitted from where the other models say: precision"),
             Figure("recall_lomo_nested", "and recall"),

@@ -5,6 +5,8 @@
 Jobs are drawn from the fitted models of core/pace_profiles.json, each with its own speed, scaling and noise scale.
 Over the rounds they grow, age, restart, leave and arrive, and models are fitted anew. The peer is the same program
 in the same rounds, handed to HiGHS whole (every job and configuration), as an ILP modeller would.
+
+A last part fits what `lucid` learns, lengths and arrivals, to 100,000 jobs of Venus, with owners from a seed.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from scipy.sparse import block_array, csr_array, kron
 
 from tests.support.changing_jobs import Workload, cluster
 
+from . import lucid_fit
 from .harness import finish, table
 
 
@@ -140,6 +143,7 @@ def main() -> None:
             "solver_share_2048_gpus": round(many.share, 3),
             "whole_mip_p50_ms_64_gpus": round(float(np.median(few.peer_s)) * 1e3, 2),
             "whole_mip_p50_ms_2048_gpus": round(float(np.median(many.peer_s)) * 1e3, 1),
+            **lucid_fit.figures(),
         },
     )
 

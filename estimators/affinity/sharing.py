@@ -24,7 +24,7 @@ from .uses import FEATURES, GPU_UTIL, UNKNOWN
 
 CLASSES = tuple(one.name.lower() for one in Score)
 DEFAULT = Path(__file__).with_name("sharing_score.json")
-ALPHA = 0.03  # share of wrong labels that one more leaf must save
+ALPHA = 0.01  # share of wrong labels that one more leaf must save
 _PARTNERS = 51  # of every GPU utilisation, for labels of foretold speeds
 _JOBS = 401
 
