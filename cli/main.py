@@ -232,6 +232,7 @@ def up(
     from ..core.settings import Settings
     from ..core.settings_change import parsed, typed
     from ..deploy import local_cluster
+    from ..estimators.affinity.pair_table import read as read_pairs
     from ..policies.catalogue import make_policy
     from . import show
     from .options import by_option
@@ -270,6 +271,8 @@ def up(
         make_policy(settings.policy, **settings.policy_options)
         if emulate is not None:
             parse(emulate)
+        if settings.pair_speeds is not None:
+            read_pairs(Path(settings.pair_speeds))
     except ValueError as error:
         raise typer.BadParameter(by_option(str(error))) from None
     client = local_cluster.up(emulate=emulate, address=address, settings=settings, tell=_tell, rounds=False)

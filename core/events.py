@@ -22,6 +22,7 @@ class EventKind(Code):
     NOTICE = "notice", "a node of the job goes away: the job saves, moves or leaves, or did not in time"
     LATE = "late", "the job did not leave GPUs in time, its executor is restarted"
     METRICS = "metrics", "a metric is not kept, or the target was not reported"
+    GPU = "gpu", "the shared state of an emulated GPU of the job was made anew"
     IDLE = "idle", "the job holds GPUs that it does not use"
     OUTPUTS = "outputs", "outputs or folders of the ended job could not be sent or removed yet"
     RETRY = "retry", "the job failed, and begins again by itself after a while"

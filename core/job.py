@@ -111,6 +111,12 @@ class Emulation(_Strict):
     """10: ten times faster than the measured GPUs."""
     pause: bool = False
     """Whether a command is stopped for parts of the time, so that GPU types differ as in `profile`."""
+    gpu_util: float | None = Field(default=None, ge=0, le=1)
+    """Part of the time in which it keeps an emulated GPU busy while alone there, 0 to 1; by default unknown."""
+    memory_util: float | None = Field(default=None, ge=0, le=1)
+    """Part of the time in which the GPU's memory is read or written, 0 to 1; by default unknown."""
+    memory_gib: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    """Memory of each GPU that it needs, GiB; by default unknown, so that it always has room."""
 
 
 class ProgressSource(_Strict):

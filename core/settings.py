@@ -65,6 +65,9 @@ class Settings(BaseModel):
 
     # Multiplies every job's own time scale on emulated nodes: 10 is ten times faster than the measured GPUs.
     time_scale: float = Field(default=1.0, gt=0)
+    # A CSV file of pair speeds, as of `coadapt simulate --pairs`, by which jobs slow each other that share an
+    # emulated GPU. Its jobs are models of core/pace_profiles.json. None: as foretold by what both use of a GPU.
+    pair_speeds: str | None = None
     node_refresh_s: float = Field(default=1.0, gt=0)
     # CPUs of a leased GPU node that stay outside the lease, for Ray's own and other people's small actors.
     spare_cpus: float = Field(default=1.0, ge=0)
@@ -110,6 +113,11 @@ class Settings(BaseModel):
         if not path.strip():
             raise ValueError("state_dir is empty; give the path of a folder")
         return str(Path(path).expanduser().absolute())
+
+    @field_validator("pair_speeds")
+    @classmethod
+    def _whole_path(cls, path: str | None) -> str | None:
+        return None if path is None or not path.strip() else str(Path(path).expanduser().absolute())
 
     @field_validator("store_url")
     @classmethod

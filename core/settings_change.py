@@ -13,7 +13,7 @@ from .refused_values import shown, why_refused
 from .settings import Settings
 
 PLACES = ("state_dir", "checkpoint_root", "store_url", "secret_key_file")
-AT_START = ("services", "power", "spare_cpus", "api", "log_format")
+AT_START = ("services", "pair_speeds", "power", "spare_cpus", "api", "log_format")
 
 
 def why_fixed(name: str) -> str:

@@ -36,11 +36,20 @@ from .processes import rendezvous_store as store
 from .processes.helper_client import answer
 from .processes.template_wire import Owner
 from .processes.training_process import Launch
-from .protocol.job_events import AtRest, Checkpointed, JobFailed, JobFinished, ProfileFinished, Released, Reported
+from .protocol.job_events import (
+    AtRest,
+    Checkpointed,
+    GpuNoticed,
+    JobFailed,
+    JobFinished,
+    ProfileFinished,
+    Released,
+    Reported,
+)
 from .protocol.messages import Crashed, Event, Finished, Ready, Saved
 from .protocol.metric_limits import bounded, places
 from .protocol.ranks import Rendezvous
-from .protocol.worker_events import Exited, Gone, Output, Sampled, WorkerEvent
+from .protocol.worker_events import Exited, Gone, Noticed, Output, Sampled, WorkerEvent
 from .reconciler import Reconciler
 from .reconciling.effects import Effect, KeepProfile, KillWorker, Send, StartWorker, Tell
 from .reconciling.failures import FailureBudget
@@ -130,6 +139,7 @@ class AdaptiveExecutor:
             self._secrets.take(secrets)
             if measurements is not None:
                 self._measurements = self._measurements.completed_by(measurements)
+            self._actors.share(slots)
             return self._machine.assign(tuple(slots), sequence, now)
 
         self._inbox.put(act)
@@ -224,6 +234,9 @@ class AdaptiveExecutor:
                 return effects
             case Sampled():
                 self._usage.hear(event, now)
+                return effects
+            case Noticed(text):
+                self._service.put(GpuNoticed(text))
                 return effects
             case Ready():
                 self._measurements = self._measurements.with_info(event.info)
@@ -359,7 +372,7 @@ class AdaptiveExecutor:
             profile=start.worker if start.profile else "",
         )
         given = self._secrets.values()
-        self._actors.start(start.worker, Worker, slot, launch, site, self._self, slot, secrets=given)
+        self._actors.start(start.worker, Worker, slot, launch, site, self._self, slot, job.emulated, secrets=given)
 
     def _on_actor_end(self, worker: str, gone: Gone) -> None:
         self._inbox.put(self._handler(worker, gone))

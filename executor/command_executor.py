@@ -35,10 +35,10 @@ from .outlets import LEAVE_S, Outlets, put_away, taken_out
 from .processes.template_wire import ONE_THREAD
 from .programs.command_processes import CommandLaunch
 from .protocol.command_events import CommandEvent, Refused, Said, Status
-from .protocol.job_events import AtRest, JobFailed, JobFinished, ProfileFinished, Released, Reported
+from .protocol.job_events import AtRest, GpuNoticed, JobFailed, JobFinished, ProfileFinished, Released, Reported
 from .protocol.messages import DEVICES, GPU_TYPE, JOB_ID, NODE_ID
 from .protocol.metric_limits import bounded
-from .protocol.worker_events import Exited, Gone, Sampled
+from .protocol.worker_events import Exited, Gone, Noticed, Sampled
 from .reconciling.failures import FailureBudget
 from .sandbox.secrets import Given, GivenSecrets
 from .usage.account import UsageAccount
@@ -103,6 +103,7 @@ class CommandExecutor:
             self._secrets.take(secrets)
             if measurements is not None:
                 self._measurements = self._measurements.completed_by(measurements)
+            self._actors.share(slots)
             return self._machine.assign(tuple(slots), sequence, now)
 
         self._inbox.put(act)
@@ -155,7 +156,7 @@ class CommandExecutor:
 
     # --- called by workers ----------------------------------------------------------------------------------
 
-    def on_worker(self, worker: str, events: Sequence[CommandEvent | Exited | Sampled]) -> bool:
+    def on_worker(self, worker: str, events: Sequence[CommandEvent | Exited | Sampled | Noticed]) -> bool:
         """Take events in order; return whether this executor has such a worker."""
         if worker not in self._actors:
             return False
@@ -185,13 +186,18 @@ class CommandExecutor:
                 log.exception("executor of job %s", self._job.id)
             self._status = self._snapshot()
 
-    def _handler(self, worker: str, event: CommandEvent | Exited | Gone | Sampled) -> Handle:
+    def _handler(self, worker: str, event: CommandEvent | Exited | Gone | Sampled | Noticed) -> Handle:
         return lambda now: self._on_event(worker, event, now)
 
-    def _on_event(self, worker: str, event: CommandEvent | Exited | Gone | Sampled, now: float) -> list[Effect]:
+    def _on_event(
+        self, worker: str, event: CommandEvent | Exited | Gone | Sampled | Noticed, now: float
+    ) -> list[Effect]:
         match event:
             case Sampled():
                 self._usage.hear(event, now)
+                return []
+            case Noticed(text):
+                self._service.put(GpuNoticed(text))
                 return []
             case Said():
                 self._log.write(f"rank-{event.rank}", event.text, f"{worker}/{event.rank}")
@@ -317,7 +323,9 @@ class CommandExecutor:
             line=job.line,
         )
         given = self._secrets.values()
-        self._actors.start(worker, CommandWorker, slot, launch, site, self._self, slot, secrets=given)
+        self._actors.start(
+            worker, CommandWorker, slot, launch, site, self._self, slot, job.emulated, secrets=given
+        )
 
     # --- views ----------------------------------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ from ..core.doors import Processes
 from ..core.logs import LogFormat
 from ..core.service_names import NAMESPACE, SERVICE_NAME
 from .commands.reconciler import Rules
+from .emulated_gpu import UNKNOWN_PROFILE, TenantProfile
 from .sandbox.line import NO_LINE, Line
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ class CommandJob:
     status_file: str = ""
     pattern: str = ""
     pause_profile: str = ""  # by whose speeds it is stopped for a part of the time, on emulated nodes; "": never
+    emulated: TenantProfile = UNKNOWN_PROFILE  # what it uses of emulated GPUs
     fingerprint: str = ""
     report_interval_s: float = 30.0
     measurements: Measurements | None = None  # the service's last copy

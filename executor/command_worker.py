@@ -12,11 +12,12 @@ from typing import Any
 import ray
 
 from ..core.slot import Slot
+from .emulated_gpu import UNKNOWN_PROFILE, NoRoom, TenantProfile
 from .event_relay import EventRelay
 from .files.site import Site
 from .files.workplace import Workplace
-from .gpu_locks import hold
-from .gpu_names import first_environment, given_by, names_on_machine
+from .gpu_names import first_environment, given_by
+from .held_gpus import HeldGpus
 from .in_order import InOrder
 from .package_parts import part_of
 from .programs.command_processes import CommandLaunch, CommandProcesses
@@ -25,7 +26,6 @@ from .protocol.command_events import Begin, Begun, CommandEvent, CommandOrder, E
 from .protocol.messages import OUTPUT_DIR
 from .protocol.worker_events import Exited
 from .requirements import installed
-from .slot_usage import SlotUsage
 
 
 class CommandWorker:
@@ -35,10 +35,20 @@ class CommandWorker:
     called once and never returns; its reference fails when the actor is gone, for whatever reason.
     """
 
-    def __init__(self, worker_id: str, launch: CommandLaunch, site: Site, executor: Any, slot: Slot) -> None:
+    def __init__(
+        self,
+        worker_id: str,
+        launch: CommandLaunch,
+        site: Site,
+        executor: Any,
+        slot: Slot,
+        profile: TenantProfile = UNKNOWN_PROFILE,
+    ) -> None:
         self._launch, self._site, self._executor, self._slot = launch, site, executor, slot
         self._relay = EventRelay(worker_id, executor, self._kill)
-        self._usage = SlotUsage(slot, self._relay.put)
+        self._gpus = HeldGpus(
+            slot, launch.job_id, worker_id, profile, self._keep_pace, self._tell, self._relay.put
+        )
         self._orders: InOrder[CommandOrder] = InOrder(self._pass_on)
         self._place: Workplace | None = None
         self._processes: CommandProcesses | None = None
@@ -53,22 +63,35 @@ class CommandWorker:
         """
         place = self._place = Workplace(self._site, partial(part_of, self._executor), self._tell)
         launch = self._placed(place, secrets or {})
-        names = names_on_machine(self._slot, first_environment())
         # The processes keep the locks as well: none of them is alive when the next job gets these GPUs.
-        locks = hold(names, shared=self._slot.share < 1)
-        processes = self._processes = CommandProcesses(launch, self._emit, keep=locks)
+        locks, no_room = self._gpus.hold(), ""
+        try:
+            self._gpus.enter()
+        except NoRoom as error:
+            no_room = str(error)
+        processes = self._processes = CommandProcesses(launch, self._emit, keep=locks, no_room=no_room)
+        self._keep_pace()
         self._relay.start()
         try:
             processes.run(ray.util.get_node_ip_address())
             self._relay.join()
         finally:
             processes.kill()
+            self._gpus.end()
             place.close()
             ray.actor.exit_actor()
 
     def send(self, index: int, order: CommandOrder) -> None:
         """Relay the `index`-th order; concurrent actor calls may arrive in any order."""
         self._orders.put(index, order)
+
+    def share(self, part: float) -> None:
+        """Hold another part of each GPU from now on, as a partner comes or goes."""
+        self._gpus.share(part)
+
+    def _keep_pace(self) -> None:
+        if self._processes is not None:
+            self._processes.slow(self._gpus.speed[0])
 
     def _pass_on(self, order: CommandOrder) -> None:
         if self._processes is None or self._place is None:
@@ -118,12 +141,12 @@ class CommandWorker:
         if isinstance(event, Ended):
             self._ended += 1
             if self._ended == self._launch.count and self._place is not None:
-                self._usage.end()
+                self._gpus.end()
                 if self._leads:
                     self._place.keep()
                 self._place.ended()
         if isinstance(event, Exited):
-            self._usage.end()
+            self._gpus.end()
         self._relay.put(event)
         if isinstance(event, Begun):
-            self._usage.begin(os.getpid())  # all processes are below this one
+            self._gpus.usage.begin(os.getpid())  # all processes are below this one

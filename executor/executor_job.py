@@ -13,6 +13,7 @@ from ..core.reports import Report
 from ..core.service_names import NAMESPACE, SERVICE_NAME
 from ..core.slot import Slot
 from ..core.training_config import TrainingConfig
+from .emulated_gpu import UNKNOWN_PROFILE, TenantProfile
 from .sandbox.line import NO_LINE, Line
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ class ExecutorJob:
     log_dir: str = ""  # on the head's disk; "": no log files
     head_node: str = ""  # the node with that disk; "": the executor's own
     pace: Mapping[str, Any] | None = None  # {"profile": …, "time_scale": …} for emulated slots
+    emulated: TenantProfile = UNKNOWN_PROFILE  # what it uses of emulated GPUs
     gpus_per_replica: Mapping[str, int] = field(default_factory=dict)  # per GPU type the job may use
     sharded: bool = False  # a replica is one process for each of its GPUs
     fewest_replicas: int = 1

@@ -12,11 +12,12 @@ from typing import Any
 import ray
 
 from ..core.slot import Slot
+from .emulated_gpu import UNKNOWN_PROFILE, NoRoom, TenantProfile
 from .event_relay import EventRelay
 from .files.site import Site
 from .files.workplace import Workplace
-from .gpu_locks import hold
-from .gpu_names import first_environment, given_by, names_on_machine
+from .gpu_names import first_environment, given_by
+from .held_gpus import HeldGpus
 from .in_order import InOrder
 from .package_parts import part_of
 from .processes.replica import ReplicaProcesses, free_port, shard_environment
@@ -24,9 +25,12 @@ from .processes.template_wire import Owner
 from .processes.training_process import Launch, TrainingProcess
 from .protocol.messages import (
     DEVICES,
+    JOB_ID,
+    NO_ROOM,
     OUTPUT_DIR,
     PACE_JSON,
     SHARDS,
+    Beside,
     Command,
     Crashed,
     Event,
@@ -35,11 +39,11 @@ from .protocol.messages import (
     Joined,
     Left,
     Paced,
+    Ready,
     Saved,
 )
 from .protocol.worker_events import Exited, Output, Started, WorkerEvent
 from .requirements import installed
-from .slot_usage import SlotUsage
 
 
 class Worker:
@@ -51,7 +55,13 @@ class Worker:
     """
 
     def __init__(
-        self, worker_id: str, launch: Launch, site: Site, executor: Any, slot: Slot | None = None
+        self,
+        worker_id: str,
+        launch: Launch,
+        site: Site,
+        executor: Any,
+        slot: Slot | None = None,
+        profile: TenantProfile = UNKNOWN_PROFILE,
     ) -> None:
         self._id = worker_id
         self._launch = launch
@@ -61,8 +71,13 @@ class Worker:
         self._relay = EventRelay(worker_id, executor, self._kill)
         self._place: Workplace | None = None
         self._process: TrainingProcess | ReplicaProcesses | None = None
-        self._usage = None if slot is None else SlotUsage(slot, self._relay.put, paced=PACE_JSON in launch.env)
-        self._ending = threading.Lock()
+        self._gpus: HeldGpus | None = None
+        if slot is not None:
+            job, paced = launch.env.get(JOB_ID, ""), PACE_JSON in launch.env
+            self._gpus = HeldGpus(
+                slot, job, worker_id, profile, self._tell_speed, self._tell, self._relay.put, paced=paced
+            )
+        self._ending, self._telling_speed = threading.Lock(), threading.Lock()
         self._join: Join | None = None  # the newest
         self._leads = False  # its process has trained as rank 0
         self._commands: InOrder[Command] = InOrder(self._pass_on)
@@ -75,8 +90,12 @@ class Worker:
         """
         place = self._place = Workplace(self._site, partial(part_of, self._executor), self._tell)
         launch = self._placed(place, secrets or {})
-        if self._slot is not None:
-            hold(names_on_machine(self._slot, first_environment()), shared=self._slot.share < 1)
+        if self._gpus is not None:
+            self._gpus.hold()
+            try:
+                self._gpus.enter()
+            except NoRoom as error:
+                launch = replace(launch, env={**launch.env, NO_ROOM: str(error)})
         process = self._process = self._processes(launch)
         self._relay.start()
         try:
@@ -84,12 +103,24 @@ class Worker:
             self._relay.join()
         finally:
             process.kill()
+            if self._gpus is not None:
+                self._gpus.end()
             place.close()
             ray.actor.exit_actor()
 
     def send(self, index: int, command: Command) -> None:
         """Relay the `index`-th command; concurrent actor calls may arrive in any order."""
         self._commands.put(index, command)
+
+    def share(self, part: float) -> None:
+        """Hold another part of each GPU from now on, as a partner comes or goes."""
+        if self._gpus is not None:
+            self._gpus.share(part)
+
+    def _tell_speed(self) -> None:
+        with self._telling_speed:
+            if self._process is not None and self._gpus is not None:
+                self._process.send(Beside(*self._gpus.speed))
 
     def _pass_on(self, command: Command) -> None:
         if self._process is None or self._place is None:
@@ -144,8 +175,8 @@ class Worker:
         """Pass an event on. The end of the script waits until its outputs are kept: others go on from them."""
         assert self._place is not None
         if isinstance(event, Paced):
-            if self._usage is not None:
-                self._usage.paced(event.busy_s, event.step_s)
+            if self._gpus is not None:
+                self._gpus.usage.paced(event.busy_s, event.step_s)
             return
         if isinstance(event, Joined) and self._join is not None and event.generation == self._join.generation:
             self._leads = self._join.rank == 0
@@ -153,11 +184,15 @@ class Worker:
             self._place.saved()
         if isinstance(event, Left | Finished | Crashed | Exited):
             with self._ending:  # the exit comes last, also where the rest takes longer
-                if self._usage is not None:
-                    self._usage.end()
+                if self._gpus is not None:
+                    self._gpus.end()
                 self._place.ended()
                 self._relay.put(event)
         else:
             self._relay.put(event)
-        if isinstance(event, Started) and self._usage is not None:
-            self._usage.begin(event.pid)
+        if self._gpus is None:
+            return
+        if isinstance(event, Started):
+            self._gpus.usage.begin(event.pid)
+        if isinstance(event, Started | Ready) and self._gpus.speed[0] < 1:
+            self._tell_speed()

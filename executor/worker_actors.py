@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -27,6 +28,7 @@ class WorkerActors:
         self._job_id, self._ended = job_id, ended
         self._actors: dict[str, Any] = {}
         self._sent: dict[str, int] = {}
+        self._slots: dict[str, Slot] = {}  # with the shares that the workers were told
 
     def __contains__(self, worker: str) -> bool:
         return worker in self._actors
@@ -54,11 +56,21 @@ class WorkerActors:
         )
         self._actors[worker] = actor
         self._sent[worker] = 0
+        self._slots[worker] = slot
         actor.run.remote(dict(secrets or {})).future().add_done_callback(lambda done: self._on_end(worker, done))
 
     def send(self, worker: str, command: Any) -> None:
         self._actors[worker].send.remote(self._sent[worker], command)
         self._sent[worker] += 1
+
+    def share(self, slots: Sequence[Slot]) -> None:
+        """Tell workers that keep their GPUs which part of each they hold from now on."""
+        for worker, own in self._slots.items():
+            devices = set(own.devices)
+            new = next((one for one in slots if one.node_id == own.node_id and devices & set(one.devices)), None)
+            if new is not None and new.share != own.share:
+                self._slots[worker] = replace(own, share=new.share)
+                self._actors[worker].share.remote(new.share)
 
     def kill(self, worker: str) -> None:
         if (actor := self._actors.get(worker)) is not None:  # else it is gone already
@@ -66,6 +78,7 @@ class WorkerActors:
 
     def forget(self, worker: str) -> None:
         self._actors.pop(worker, None)
+        self._slots.pop(worker, None)
 
     def _on_end(self, worker: str, done: Future[None]) -> None:
         self._ended(worker, gone(done.exception()))

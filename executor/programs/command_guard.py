@@ -5,11 +5,11 @@
 A program may start others in sessions of their own, or fork into the background. They become children of this
 process, which is their subreaper, so none of them outlives it. Whoever ends the worker ends its children as well,
 so this process is none of them. CONTROL is a pipe from the worker:
-`SECONDS` on a line asks for SIGTERM, and SIGKILL so many seconds later. Its end means that the worker is gone, and
-kills everything at once. One line of JSON goes to RESULT when all are gone. PACE below 1 is the part of the time
-that the program may run: it is stopped for the rest of each period, until it is to end. ENVIRONMENT is a file of
-JSON with the program's variables, of which this process has none. UID is the program's user, or -1. WRAPPERS are
-the processes between the one that is started here and the program.
+`SECONDS` on a line asks for SIGTERM, and SIGKILL so many seconds later. `pace PART` sets another PACE. Its end
+means that the worker is gone, and kills everything at once. One line of JSON goes to RESULT when all are gone.
+PACE below 1 is the part of the time that the program may run: it is stopped for the rest of each period, until it
+is to end. ENVIRONMENT is a file of JSON with the program's variables, of which this process has none. UID is the
+program's user, or -1. WRAPPERS are the processes between the one that is started here and the program.
 """
 
 from __future__ import annotations
@@ -204,6 +204,9 @@ class Guard:
             return
         *lines, self._waiting = (self._waiting + data).split(b"\n")
         for line in lines:
+            if line.startswith(b"pace "):
+                self._pace = float(line[5:])
+                continue
             deadline_s = time.monotonic() + float(line)
             if self._deadline_s is None and self._code is None:
                 send(

@@ -65,6 +65,7 @@ class CommandProcesses:
     """Run the processes of one node once; `emit` receives their events, and last `Exited`.
 
     keep: file descriptors that stay open until all processes are gone.
+    no_room: what an emulated GPU says that has too little memory left; the processes end with it at once.
     """
 
     def __init__(
@@ -73,8 +74,11 @@ class CommandProcesses:
         emit: Callable[[CommandEvent | Exited], None],
         keep: Sequence[int] = (),
         clock: Callable[[], float] = time.time,
+        no_room: str = "",
     ) -> None:
         self._launch, self._emit, self._keep, self._clock = launch, emit, keep, clock
+        self._no_room = no_room
+        self._speed = 1.0  # of an emulated GPU, over that alone
         self._orders: queue.SimpleQueue[CommandOrder | None] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._programs: list[GuardedProgram] = []
@@ -97,6 +101,13 @@ class CommandProcesses:
                 for program in self._programs:
                     program.terminate(order.grace_s)
         self._orders.put(order)
+
+    def slow(self, speed: float) -> None:
+        """Let the processes run for the part of their time that a partner on their GPU leaves them."""
+        with self._lock:
+            self._speed = speed
+            for program in self._programs:
+                program.keep_pace(self._launch.pace * speed)
 
     def kill(self) -> None:
         """End all processes now."""
@@ -168,8 +179,14 @@ class CommandProcesses:
             if self._ending:
                 self._emit(Ended(rank, -15))
                 return None
+            if self._no_room:
+                error = f"torch.OutOfMemoryError: {self._no_room}"
+                self._emit(Said(rank, f"{error}\n"))
+                self._emit(Ended(rank, 1, error, error))
+                return None
+            pace = launch.pace * self._speed
             try:
-                program = GuardedProgram(launch.command, env, launch.cwd, said, self._keep, launch.pace, sandbox)
+                program = GuardedProgram(launch.command, env, launch.cwd, said, self._keep, pace, sandbox)
             except NotStarted as error:
                 self._emit(Ended(rank, NOT_STARTED, str(error)))
                 return None

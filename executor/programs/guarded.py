@@ -95,6 +95,10 @@ class GuardedProgram:
         """Ask it to end, and kill what is left after `grace_s` seconds."""
         self._order(f"{grace_s!r}\n".encode())
 
+    def keep_pace(self, pace: float) -> None:
+        """Run it for another part of the time from now on."""
+        self._order(f"pace {pace!r}\n".encode())
+
     def kill(self) -> None:
         """End it and all that it has started, now."""
         with self._lock:

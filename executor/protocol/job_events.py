@@ -125,6 +125,13 @@ class WorkerLost:
 
 
 @dataclass(frozen=True)
+class GpuNoticed:
+    """Report what was found of a GPU of the job, in one sentence, as that its shared state was made anew."""
+
+    text: str
+
+
+@dataclass(frozen=True)
 class Killed:
     """Report processes of a program that were killed because they did not end by themselves."""
 
@@ -200,6 +207,7 @@ ExecutorEvent = (
     | Used
     | Checkpointed
     | WorkerLost
+    | GpuNoticed
     | Killed
     | StatusesRefused
     | Failing

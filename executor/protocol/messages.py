@@ -38,6 +38,7 @@ TRACKERS = "COADAPT_TRACKERS"  # names of trackers to which rank 0 hands metrics
 STATUS_FILE = "COADAPT_STATUS_FILE"  # where a program without `prepare` says how far it is
 OUTPUT_DIR = "COADAPT_OUTPUT_DIR"  # what the script writes there is kept with its checkpoints
 PACE_JSON = "COADAPT_PACE"  # {"profile": …, "time_scale": …}: only on emulated nodes
+NO_ROOM = "COADAPT_NO_ROOM"  # the error of an emulated GPU that has too little memory left; else not set
 SHARDS = "COADAPT_SHARDS"  # processes of a replica; not set where it is one that sees all of its GPUs
 SHARD = "COADAPT_SHARD"  # the place of this process among them
 PROFILE_JSON = "COADAPT_PROFILE"  # ProfileProgress as JSON: only in profile mode
@@ -103,7 +104,18 @@ class Abort:
     generation: int
 
 
-Command = Join | Leave | SetBatch | Save | Stop | Abort
+@dataclass(frozen=True)
+class Beside:
+    """Be so fast on an emulated GPU, over the speed alone there, since a moment of the machine's monotonic clock.
+
+    It comes from the worker, and acts at once.
+    """
+
+    speed: float
+    since_s: float
+
+
+Command = Join | Leave | SetBatch | Save | Stop | Abort | Beside
 
 # --- events: training process -> executor ---------------------------------------------------------------
 

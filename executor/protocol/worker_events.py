@@ -61,4 +61,11 @@ class Sampled:
     usage: Usage
 
 
-WorkerEvent = Started | Output | Sampled | Exited | Gone
+@dataclass(frozen=True)
+class Noticed:
+    """Tell what the event log is to say of the worker's GPUs, in one sentence."""
+
+    text: str
+
+
+WorkerEvent = Started | Output | Sampled | Noticed | Exited | Gone

@@ -25,5 +25,8 @@ class Gauge(Protocol):
     @property
     def emulated(self) -> bool: ...
 
+    def hold(self, share: float) -> None:
+        """Take note that the slot holds another part of each GPU."""
+
     def read(self) -> Sequence[Reading]:
         """Return one reading for each GPU: since the last call, or of about the last second."""

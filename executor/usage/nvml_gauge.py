@@ -54,6 +54,10 @@ class NvmlGauge:
     def sees_any(self) -> bool:
         return any(handle is not None for handle in self._handles)
 
+    def hold(self, share: float) -> None:
+        """Read GPUs as ones of which the slot holds another part."""
+        self._share = share
+
     def read(self) -> Sequence[Reading]:
         """Return what each GPU does."""
         return [self._read(at, handle) for at, handle in enumerate(self._handles)]

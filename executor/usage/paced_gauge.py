@@ -5,24 +5,30 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 
-from .gauge import Reading
+from .gauge import UNKNOWN, Reading
 
 
 class PacedGauge:
     """Tells which part of the time the GPUs of a paced process would be busy.
 
     About once a second the process tells how long its GPU would have been busy so far. A step that goes on counts
-    as busy for as long as the last one took, so that a step of minutes is no idleness. Pace profiles say nothing
-    of memory, so that it is unknown. A moment's reading may be more than 1; over some seconds they are right.
+    as busy for as long as the last one took, so that a step of minutes is no idleness. A moment's reading may be
+    more than 1; over some seconds they are right.
 
     Args:
         gpus: how many of them. They are equally busy.
+        reading: returns what one does for the job in a part of the time.
     """
 
     emulated = True
 
-    def __init__(self, gpus: int, clock: Callable[[], float] = time.monotonic) -> None:
-        self._gpus = gpus
+    def __init__(
+        self,
+        gpus: int,
+        reading: Callable[[float], Reading] = Reading,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._gpus, self._reading = gpus, reading
         self._clock = clock
         self._told = (0.0, 0.0, clock())  # busy seconds, seconds of the last step, and when that was told
         self._read_s = clock()
@@ -39,6 +45,10 @@ class PacedGauge:
         busy_s = max(told_s + min(now - at_s, step_s), self._busy_s)
         seconds = now - self._read_s
         util = (busy_s - self._busy_s) / seconds if seconds > 0 else None
-        if util is not None:
-            self._read_s, self._busy_s = now, busy_s
-        return [Reading(util)] * self._gpus
+        if util is None:
+            return [UNKNOWN] * self._gpus
+        self._read_s, self._busy_s = now, busy_s
+        return [self._reading(util)] * self._gpus
+
+    def hold(self, share: float) -> None:
+        """Do nothing: the process says how busy it is, whatever part it holds."""

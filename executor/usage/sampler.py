@@ -59,6 +59,12 @@ class UsageSums:
                 self._emulated,
             )
 
+    def hold(self, share: float) -> None:
+        """Count for another part of each GPU from now on."""
+        self._share = share
+        for idle in self._idle:
+            idle.share = share
+
     def take(self) -> Usage:
         """Return what was added since the last call."""
         found, self._sum = self._sum, NO_USAGE
@@ -100,6 +106,15 @@ class Sampler:
                 self._sample(self._gauge)
                 self._tell_sums()
 
+    def hold(self, share: float) -> None:
+        """Count for another part of each GPU from now on."""
+        with self._lock:
+            self._share = share
+            if self._gauge is not None:
+                self._sample(self._gauge)
+                self._gauge.hold(share)
+                self._sums.hold(share)
+
     def close(self) -> None:
         """Tell what was seen until now, and end."""
         if not self._closed.is_set():
@@ -112,6 +127,7 @@ class Sampler:
             return
         with self._lock:
             now = time.monotonic()
+            gauge.hold(self._share)
             self._sums, self._sampled_s = UsageSums(gauge.emulated, self._share), now
             self._telling = Growing(now, FIRST_S, MOST_S)
             self._gauge = gauge

@@ -21,6 +21,7 @@ from ...executor.protocol.job_events import (
     Checkpointed,
     ExecutorEvent,
     Failing,
+    GpuNoticed,
     JobFailed,
     JobFinished,
     Killed,
@@ -91,6 +92,8 @@ def react(job: JobRecord, event: ExecutorEvent, now: float) -> Reaction:
         case Checkpointed(steps, took_s):
             told = saved_for_notice(job, steps, took_s, now)
             return Reaction(replace(job, saved_steps=steps, saving_s=took_s), told)
+        case GpuNoticed(text):
+            return Reaction(job, (_event(job, EventKind.GPU, now, text),))
         case StatusesRefused(executor, count, last):
             return Reaction(replace(job, refusals=job.refusals.with_more(executor, count, last)))
         case WorkerLost(reason):

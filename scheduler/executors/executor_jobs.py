@@ -16,6 +16,7 @@ from ...executor.reconciling.failures import FIXED, POLICY
 from ..access.lines import line_of
 from ..files.packages import PackageStore
 from ..jobs.record import JobRecord
+from .emulated_use import emulated_use
 
 
 def executor_job(
@@ -43,6 +44,7 @@ def executor_job(
             "profile": spec.emulation.profile,
             "time_scale": spec.emulation.time_scale * settings.time_scale,
         },
+        emulated=emulated_use(spec, settings.pair_speeds),
         gpus_per_replica=gpus_per_replica(spec, gpu_types),
         sharded=spec.is_sharded,
         fewest_replicas=spec.fewest_replicas,
@@ -91,6 +93,7 @@ def command_job(job: JobRecord, settings: Settings, packages: PackageStore, head
         status_file=spec.progress.file or "",
         pattern=spec.progress.pattern or "",
         pause_profile=spec.emulation.profile if spec.emulation.pause else "",
+        emulated=emulated_use(spec, settings.pair_speeds),
         fingerprint=spec.fingerprint or job.script_key or job.id,
         report_interval_s=spec.training.report_interval_s,
         measurements=job.measurements,

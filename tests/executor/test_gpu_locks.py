@@ -12,11 +12,14 @@ import pytest
 HOLDER = """
 import sys
 from pathlib import Path
-from coadapt.executor.gpu_locks import hold
+import threading
+from coadapt.executor.gpu_locks import GpuLocks
 print("begins", flush=True)
-hold(sys.argv[3:], sys.argv[2] == "shared", Path(sys.argv[1]))
+locks = GpuLocks(sys.argv[2] == "shared", Path(sys.argv[1]))
+threading.Thread(target=lambda: [locks.share() for line in sys.stdin], daemon=True).start()
+locks.hold(sys.argv[3:])
 print("holds", flush=True)
-sys.stdin.read()
+threading.Event().wait()
 """
 
 
@@ -68,3 +71,24 @@ def test_those_that_hold_a_part_of_a_gpu_are_on_it_together_and_one_that_wants_a
     assert holds(holders.start("shared", "0"), 60)
     assert holds(holders.start("shared", "0"), 60)
     assert not holds(holders.start("alone", "0"), 0.3)
+
+
+def shares(process: subprocess.Popen[bytes]) -> None:
+    """Tell a holder that others may be on its GPUs."""
+    assert process.stdin is not None
+    process.stdin.write(b"share\n")
+
+
+def test_a_worker_that_is_told_of_a_partner_lets_it_on_its_gpu_also_while_it_waits_itself(
+    holders: Holders,
+) -> None:
+    first = holders.start("alone", "0")
+    assert holds(first, 60)
+    second = holders.start("shared", "0")
+    assert not holds(second, 0.3)
+    waits = holders.start("alone", "0")
+    shares(first)
+    assert holds(second, 60)
+    assert not holds(waits, 0.3)
+    shares(waits)
+    assert holds(waits, 60)

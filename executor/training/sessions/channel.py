@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 from typing import TypeVar
 
-from ...protocol.messages import JOB_ID, Abort, Command, Event, Join, Leave, Save, SetBatch, Stop
+from ...protocol.messages import JOB_ID, Abort, Beside, Command, Event, Join, Leave, Save, SetBatch, Stop
 from ...protocol.wire import COMMANDS, MessageError, Wire
 
 Membership = Join | Leave
@@ -18,7 +18,7 @@ ORPHANED = 75
 
 
 class Channel:
-    """Keeps commands until the training reaches a control point; only `Abort` acts at once.
+    """Keeps commands until the training reaches a control point; only `Abort` and `Beside` act at once.
 
     A thread of its own reads the socket. The thread that trains calls everything else.
     """
@@ -32,6 +32,8 @@ class Channel:
         self._single: dict[type, SetBatch | Save | Stop] = {}
         self._aborted = -1  # highest generation that was aborted
         self.on_abort: Callable[[int], None] = lambda generation: None
+        self._on_beside: Callable[[Beside], None] = lambda beside: None
+        self._beside: Beside | None = None  # the newest
         threading.Thread(target=self._listen, name="coadapt-commands", daemon=True).start()
 
     def send(self, event: Event) -> None:
@@ -77,6 +79,13 @@ class Channel:
                     return stop
                 self._changed.wait()
 
+    def hear_beside(self, act: Callable[[Beside], None]) -> None:
+        """Call `act` with each `Beside`, and with the last one that has come already."""
+        with self._changed:
+            self._on_beside = act
+            if self._beside is not None:
+                act(self._beside)
+
     def _listen(self) -> None:
         while True:
             try:
@@ -90,6 +99,9 @@ class Channel:
         with self._changed:
             if isinstance(command, Abort):
                 self._aborted = max(self._aborted, command.generation)
+            elif isinstance(command, Beside):
+                self._beside = command
+                self._on_beside(command)
             elif isinstance(command, Join | Leave):
                 if self._membership is None or command.generation >= self._membership.generation:
                     self._membership = command

@@ -61,7 +61,7 @@ class StepCourse:
         else:
             meter.skip()
         self.gradients.timer.start_step()
-        step.started_s = time.perf_counter()
+        step.started_s = time.perf_counter() if self.pace is None else self.pace.clock()
         step.before, step.since_step_before = self.samples.now(), step.since_step
         step.unstepped_before = step.unstepped
         step.credit = list(self._position.schedule_credit)

@@ -23,7 +23,7 @@ class StepInHand:
     running: the batch and the part that the script has and is not done with.
     batch: the data that the script was given last.
     void: nothing that is done now counts.
-    started_s: when it began, by `time.perf_counter`.
+    started_s: when it began, by `time.perf_counter`, or by the pace's clock.
     before, since_step_before, credit: sample counts, `since_step` and the schedules' credit when it began.
 
     Of the script's own steps:

@@ -166,3 +166,25 @@ threading.Event().wait()
     process.wait()
     assert select.select([guard], [], [], 20)[0], "the guard goes once all are gone"
     assert running("86412") == running("86413") == []
+
+
+PACED = """
+import time
+begun = time.monotonic()
+while time.monotonic() - begun < 60:
+    pass
+print("never slowed")
+"""
+
+
+def test_the_pace_of_a_program_changes_while_it_runs() -> None:
+    program, _, _ = started(sys.executable, "-c", PACED)
+    process = psutil.Process(program.pid)
+    program.keep_pace(0.02)
+    while process.status() != psutil.STATUS_STOPPED:
+        os.sched_yield()
+    program.keep_pace(1.0)
+    while process.status() == psutil.STATUS_STOPPED:
+        os.sched_yield()
+    program.kill()
+    program.wait()

@@ -18,6 +18,7 @@ from coadapt.core.batch_plan import BatchPlan
 from coadapt.core.reports import Habits, MeasuredAt, Progress, Report, StepRow
 from coadapt.executor.protocol.messages import (
     Abort,
+    Beside,
     Crashed,
     Finished,
     Heartbeat,
@@ -84,6 +85,7 @@ TOLD = [
     Save(),
     Stop(save=False),
     Abort(7),
+    Beside(0.75, 12.5),
 ]
 
 

@@ -13,7 +13,7 @@ class Process:
 
     def __init__(self, gpus: int = 1) -> None:
         self.now = 100.0
-        self.gauge = PacedGauge(gpus, lambda: self.now)
+        self.gauge = PacedGauge(gpus, clock=lambda: self.now)
         self.sums = UsageSums(self.gauge.emulated)
         self._busy_s = 0.0
         self._told_s = self._read_s = self.now
