@@ -104,7 +104,7 @@ class LucidPolicy:
 
     _evicts_always = True  # also jobs in the profiler whose place nobody waits for
     _least_speed = 0.0  # of pairs
-    _eager_speed: float | None = None  # of pairs that are made even where GPUs are idle
+    _eager_cost_s: float | None = None  # of pairs that are made even where GPUs are idle
 
     def __init__(self, options: LucidOptions | None = None, models: PackingModels | None = None) -> None:
         self.options = options or LucidOptions()
@@ -316,7 +316,7 @@ class LucidPolicy:
                 facts,
                 self._speed,
                 self._least_speed,
-                self._eager_speed,
+                self._eager_cost_s,
             )
             for pool, tenants in areas.pools.items()
         }

@@ -47,7 +47,8 @@ class PackedOptions(LucidOptions):
     aging_h: a job that has waited for so long counts as if it had a quarter of its work; None: no job does.
     least_speed: a pair is made if both together are foretold to run at so much of their speed alone, at least.
         At a half they are as fast as one after the other.
-    eager_speed: pairs so fast are made even where GPUs are idle, which others find then; None: none are.
+    eager_cost_s: a pair is made even where GPUs are idle, which others find then, if both together are expected to
+        lose at most so long; None: none is.
     """
 
     packing: Packing = Packing.DEFAULT
@@ -60,7 +61,7 @@ class PackedOptions(LucidOptions):
     grows_with: float = Field(default=0.5, ge=0)
     aging_h: float | None = Field(default=3.0, gt=0)
     least_speed: float = Field(default=0.5, ge=0, le=1)
-    eager_speed: float | None = Field(default=None, ge=0, le=1)
+    eager_cost_s: float | None = Field(default=None, ge=0)
 
 
 @register("packed")
@@ -83,7 +84,7 @@ class PackedPolicy(LucidPolicy):
     def __init__(self, options: PackedOptions | None = None, models: PackingModels | None = None) -> None:
         super().__init__(options or PackedOptions(), models)
         self._least_speed = self.options.least_speed
-        self._eager_speed = self.options.eager_speed
+        self._eager_cost_s = self.options.eager_cost_s
 
     def _left_s(self, round: Round) -> np.ndarray:
         """Return (jobs,) what each job is expected to need yet: more, the longer it went on beyond its estimate.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -40,7 +41,8 @@ class Starting:
     """One pool in one round.
 
     facts: what the binder goes by of a job, by id. speeds: how fast the pair of two jobs is, for `fastest`.
-    least_speed: slower pairs are not made. eager_speed: pairs so fast are made even where GPUs are idle.
+    least_speed: slower pairs are not made.
+    eager_cost_s: a pair is made even where GPUs are idle if both together lose at most so long; None: none is.
     """
 
     tenants: Tenants
@@ -51,8 +53,8 @@ class Starting:
     facts: Callable[[str], Facts]
     speeds: Callable[[Facts, Facts], float] | None = None
     least_speed: float = 0.0
-    eager_speed: float | None = None
-    _slow: set[tuple[int, Usage | None, float]] = field(default_factory=set)  # by use: pairs would be too slow
+    eager_cost_s: float | None = None
+    _slow: set[tuple[int, Usage | None]] = field(default_factory=set)  # by use: pairs would be too slow
     _open: dict[int, dict[str, tuple[Facts, str]]] | None = None  # by GPUs, by job: who is alone there
     _full: set[tuple[int, tuple[str, ...], Demand]] = field(default_factory=set)  # no GPUs of one's own were found
     _in_vain: dict[int, list[Facts]] = field(default_factory=dict)  # by GPUs: who found no partner
@@ -65,12 +67,11 @@ class Starting:
     def start(self, id: str, spec: JobSpec, gpus: int) -> Placement | None:
         """Start a job beside a partner or alone. Return its GPUs; None: it has to wait."""
         types, demand = tuple(types_for(spec, gpus, self.tenants.cluster)), Demand.of(spec)
-        least = self.least_speed
-        eager = least if self.sharing is Sharing.FIRST else self.eager_speed
-        found = None if eager is None else self._beside(id, gpus, types, demand, max(eager, least))
+        most_s = math.inf if self.sharing is Sharing.FIRST else self.eager_cost_s
+        found = None if most_s is None else self._beside(id, gpus, types, demand, most_s)
         found = found or self._alone(id, gpus, types, demand)
         if found is None and self.sharing is Sharing.LAST:
-            found = self._beside(id, gpus, types, demand, least)
+            found = self._beside(id, gpus, types, demand, math.inf)
         anywhere = demand.is_wish and set(types) >= set(self.tenants.cluster.gpu_types)
         if found is None and anywhere and not self._may_find_partner(gpus):
             self._hopeless.add(gpus)
@@ -88,12 +89,12 @@ class Starting:
         return found
 
     def _beside(
-        self, id: str, gpus: int, types: tuple[str, ...], demand: Demand, least: float
+        self, id: str, gpus: int, types: tuple[str, ...], demand: Demand, most_s: float
     ) -> Placement | None:
         if not self._may_find_partner(gpus):
             return None
         new = self.facts(id)
-        slow = gpus, new.usage, least
+        slow = gpus, new.usage
         if new.score is None or slow in self._slow:
             return None
         if any(_is_easier(old, new) for old in self._in_vain.get(gpus, ())):
@@ -103,10 +104,12 @@ class Starting:
         if not found:
             self._in_vain.setdefault(gpus, []).append(new)
         speed = {} if self.speeds is None else {old.id: self.speeds(new, old) for old in found}
-        if least > 0:
-            found = [old for old in found if speed.get(old.id, 0.0) >= least]
+        if self.least_speed > 0:
+            found = [old for old in found if speed.get(old.id, 0.0) >= self.least_speed]
             if not found and self.rules.least_left == 0:
                 self._slow.add(slow)
+        if most_s < math.inf:
+            found = [old for old in found if _cost_s(new, old, speed.get(old.id, 0.0)) <= most_s]
         while found:
             old = chosen(found, self.partner, speed)
             try:
@@ -140,6 +143,13 @@ class Starting:
             self._in_vain.pop(at.gpus, None)
             self._slow = {one for one in self._slow if one[0] != at.gpus}
             self._hopeless.discard(at.gpus)
+
+
+def _cost_s(new: Facts, old: Facts, speed: float) -> float:
+    """Return by how much two jobs together end later for sharing GPUs, until the first of them ends, s."""
+    if speed <= 0:
+        return math.inf
+    return 2 * (1.0 - min(speed, 1.0)) * min(new.left_s, old.left_s) / speed
 
 
 def _is_easier(old: Facts, new: Facts) -> bool:
