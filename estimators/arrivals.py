@@ -15,8 +15,8 @@ from typing import Any, Literal
 import numpy as np
 from scipy.signal import lfilter
 
-from .interpretable import absolute_fit
-from .interpretable.absolute_fit import AbsoluteSettings
+from . import absolute_fit
+from .absolute_fit import AbsoluteSettings
 from .interpretable.additive import AdditiveModel, Sum
 from .interpretable.model_file import of_json, to_json
 from .interpretable.table import Floats, Table, named

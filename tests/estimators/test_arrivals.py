@@ -6,8 +6,8 @@ import math
 import numpy as np
 import pytest
 from coadapt.estimators import arrivals
+from coadapt.estimators.absolute_fit import AbsoluteSettings
 from coadapt.estimators.arrivals import DAY, HORIZONS, ArrivalForecast, ArrivalSeries
-from coadapt.estimators.interpretable.absolute_fit import AbsoluteSettings
 from coadapt.estimators.node_features import Calendar
 
 FEW = AbsoluteSettings(trees=60, leaves=4, learning_rate=0.1, least_rows=30)

@@ -2,9 +2,8 @@
 
 import numpy as np
 import pytest
-from coadapt.estimators import boosted
-from coadapt.estimators.interpretable import absolute_fit
-from coadapt.estimators.interpretable.absolute_fit import AbsoluteSettings
+from coadapt.estimators import absolute_fit, boosted
+from coadapt.estimators.absolute_fit import AbsoluteSettings
 from coadapt.estimators.interpretable.table import Table, named
 
 SETTINGS = AbsoluteSettings(trees=60, least_rows=20)

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .. import boosted
-from ..boosted import Leaf, Trees
-from .additive import AdditiveModel, Term
-from .table import Floats, Table, with_whole
+from . import boosted
+from .boosted import Leaf, Trees
+from .interpretable.additive import AdditiveModel, Term
+from .interpretable.table import Floats, Table, with_whole
 
 
 @dataclass(frozen=True)
