@@ -59,9 +59,9 @@ class PackedOptions(LucidOptions):
     preempts: bool = True
     giving_way: GivingWay = GivingWay()
     grows_with: float = Field(default=0.5, ge=0)
-    aging_h: float | None = Field(default=3.0, gt=0)
+    aging_h: float | None = Field(default=1.5, gt=0)
     least_speed: float = Field(default=0.5, ge=0, le=1)
-    eager_cost_s: float | None = Field(default=None, ge=0)
+    eager_cost_s: float | None = Field(default=300.0, ge=0)
 
 
 @register("packed")

@@ -34,9 +34,17 @@ def later(jobs: list[JobView], plan: Plan, seconds: float) -> list[JobView]:
 
 def test_pairs_are_made_by_their_speed_and_only_where_no_gpu_is_idle() -> None:
     jobs = [waiting("a", 1, 100.0, 0.1), waiting("b", 1, 200.0, 0.3), waiting("c", 1, 300.0, 0.5)]
-    assert beside(first(packed(least_speed=0.5), nodes(3), jobs)) == set()
-    assert beside(first(packed(least_speed=0.5), nodes(2), jobs)) == {frozenset("ac")}, "0.6, and with b 0.4"
-    assert beside(first(packed(least_speed=0.7), nodes(2), jobs)) == set()
+    late: dict[str, Any] = {"eager_cost_s": None}
+    assert beside(first(packed(least_speed=0.5, **late), nodes(3), jobs)) == set()
+    two = first(packed(least_speed=0.5, **late), nodes(2), jobs)
+    assert beside(two) == {frozenset("ac")}, "0.6, and with b 0.4"
+    assert beside(first(packed(least_speed=0.7, **late), nodes(2), jobs)) == set()
+
+
+def test_a_pair_that_loses_little_is_made_at_once() -> None:
+    jobs = [waiting("a", 1, 100.0, 0.1), waiting("b", 1, 200.0, 0.3)]  # both at 0.8 for 125 s: 50 s lost
+    assert beside(first(packed(eager_cost_s=51.0), nodes(3), jobs)) == {frozenset("ab")}
+    assert beside(first(packed(eager_cost_s=49.0), nodes(3), jobs)) == set()
 
 
 def test_a_job_gives_way_to_one_with_far_less_to_do() -> None:
