@@ -69,12 +69,20 @@ def duration(seconds: float | None) -> str:
 
 
 def where(job: Mapping[str, object]) -> str:
-    """Format a job's GPUs as `4 a100 (emulated)`, `2 GPUs` if they are of several types, or `-` if it has none."""
+    """Format a job's GPUs as `4 a100 (emulated)`, `2 GPUs` if they are of several types, or `-` if it has none.
+
+    A part of them is `0.5 x t4 with rigid-3`.
+    """
     if not job.get("gpus"):
         return "-"
     label = f" ({EMULATED})" if job.get("emulated") else ""
-    kind = job["gpu_type"] or "GPUs"
-    return f"{job['gpus']} {kind}{label}"
+    kind, share = job["gpu_type"] or "GPUs", float(str(job.get("share", 1.0)))
+    if share >= 1:
+        return f"{job['gpus']} {kind}{label}"
+    beside: Sequence[str] = job.get("beside", ())  # type: ignore[assignment]
+    part = f"{share:g} x {kind}" if job["gpus"] == 1 else f"{share:g} of {job['gpus']} {kind}"
+    partners = f" with {', '.join(beside)}" if beside else ""
+    return f"{part}{partners}{label}"
 
 
 def progress(job: JobRow) -> str:

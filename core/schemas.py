@@ -98,6 +98,8 @@ class JobRow(TypedDict):
     wait_reason: _WaitCode | None  # why it has no GPUs to train on; None: it has, or has ended
     gpu_type: str | None  # None: holds no GPUs, or is measured on several types
     gpus: int
+    share: NotRequired[float]  # the part that it holds of each of these, 1 at most
+    beside: NotRequired[list[str]]  # jobs that share some of them
     nodes: list[str]
     emulated: bool  # some node it runs on is emulated
     batch_size: int | None

@@ -25,3 +25,8 @@ class Slot:
     @property
     def gpus(self) -> int:
         return len(self.devices)
+
+    @property
+    def weight(self) -> float:
+        """GPUs, each counted by the part of it that is held; a whole number where none is shared."""
+        return len(self.devices) if self.share == 1.0 else len(self.devices) * self.share

@@ -8,6 +8,13 @@ def n_gpus(count: int) -> str:
     return f"{count} GPU" if count == 1 else f"{count} GPUs"
 
 
+def amount(gpus: int, gpu_type: str, share: float = 1.0) -> str:
+    """Return GPUs of a type as "2xt4", "0.5xt4" where one is shared, and "0.5 of 2xt4" where several are."""
+    if share >= 1:
+        return f"{gpus}x{gpu_type}"
+    return f"{share:g}x{gpu_type}" if gpus == 1 else f"{share:g} of {gpus}x{gpu_type}"
+
+
 def pool_called(pool: str) -> str:
     """Return "pool lab", or what jobs and nodes of no pool are called."""
     return f"pool {pool}" if pool else "what belongs to no pool"

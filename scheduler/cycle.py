@@ -25,6 +25,7 @@ from ..estimators.run_lengths import RunLengthLearner
 from ..executor.protocol.job_events import NOTHING_SENT, ExecutorEvent, Released, Sent
 from ..policies.contract.plan_check import WrongPlan, check_plan
 from ..policies.contract.round import Plan, Planner, Round
+from ..policies.contract.traits import ORDINARY, PolicyTraits
 from .changes.drain import stays
 from .changes.reactions import claim, end, force_out, lose_everything, react, start_profile, with_forecast
 from .changes.rest import leaves_node, may_have_executor
@@ -96,6 +97,7 @@ class SchedulingCycle:
         advised: takes what services advise on machines after a round, with the time.
         woken: called when there is something to do before the next look at the nodes.
         watch: knows whether the store writes.
+        traits: returns what the policy declares that plans now.
         strict: whether hooks that raise end the cycle, as tests want it.
     """
 
@@ -113,8 +115,9 @@ class SchedulingCycle:
         strict: bool = False,
         woken: Callable[[], None] = lambda: None,
         watch: StoreWatch | None = None,
+        traits: Callable[[], PolicyTraits] = lambda: ORDINARY,
     ) -> None:
-        self._watch = watch or StoreWatch(clock)
+        self._watch, self._traits = watch or StoreWatch(clock), traits
         self._store, self._policy, self._nodes, self._executors = store, policy, nodes, executors
         self._planner: Planner = policy  # that made, or makes, the newest plan
         self._clock, self._settings, self._woken = clock, settings, woken
@@ -281,7 +284,7 @@ class SchedulingCycle:
         try:
             self._planner = self._policy
             plan = self._planner.plan(round)
-            check_plan(plan, round)
+            check_plan(plan, round, self._traits().crosses_pools)
         except Exception as error:
             self._unplanned(f"round {self.rounds + 1}: {_with_line(error)}")
             return None
@@ -309,7 +312,8 @@ class SchedulingCycle:
 
     def _place(self, snapshot: Snapshot, plan: Plan, nodes: NodesSnapshot, seconds: float) -> None:
         self._times.ask_again(plan.again_s, snapshot.round.now)
-        self._wanted = plan_slots(snapshot, plan, nodes, self._store.unretired.values(), self._guard.failed)
+        jobs, tenants = self._store.unretired.values(), self._traits().tenants
+        self._wanted = plan_slots(snapshot, plan, nodes, jobs, self._guard.failed, tenants)
         self.rounds += 1
         self._planned_s = self._clock.monotonic_s()
         done = RoundDone(

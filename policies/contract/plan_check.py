@@ -16,11 +16,12 @@ class WrongPlan(ValueError):
     """What a policy returned is no plan of its round; one sentence for a person."""
 
 
-def check_plan(plan: object, round: Round) -> None:
+def check_plan(plan: object, round: Round, crosses_pools: bool = False) -> None:
     """Raise WrongPlan, one sentence with job and node, where a plan cannot be one of its round.
 
     Each placement must be of a job of the round, on nodes of the job's pool, with GPUs that they have. All
-    placements together must fit each node. CPUs, memory and names of GPUs are not looked at.
+    placements together must fit each node. A policy that `crosses_pools` minds itself whose nodes are whose. CPUs,
+    memory and names of GPUs are not looked at.
     """
     jobs, nodes = {job.id: job for job in round.jobs}, round.cluster.by_id
     used: dict[str, float] = {}
@@ -30,7 +31,7 @@ def check_plan(plan: object, round: Round) -> None:
         if not isinstance(placement, Placement) or not placement.shares:
             raise WrongPlan(f"plan: job {id} gets {placement!r}, which names no node")
         for share in placement.shares:
-            _check_share(jobs[id], placement.gpu_type, share, nodes.get(share.node_id))
+            _check_share(jobs[id], placement.gpu_type, share, nodes.get(share.node_id), crosses_pools)
             used[share.node_id] = used.get(share.node_id, 0.0) + share.gpus * share.share
     for node_id, gpus in used.items():
         if gpus > nodes[node_id].gpus + TOLERANCE:
@@ -53,12 +54,12 @@ def checked_form(plan: object) -> Plan:
     return plan
 
 
-def _check_share(job: JobView, gpu_type: str, share: NodeShare, node: Node | None) -> None:
+def _check_share(job: JobView, gpu_type: str, share: NodeShare, node: Node | None, crosses_pools: bool) -> None:
     if node is None:
         wrong = ", which is not in the round"
     elif node.gpu_type != gpu_type:
         wrong = f" as {gpu_type}; it has {node.gpu_type}"
-    elif node.pool != (job.spec.pool or ""):
+    elif not crosses_pools and node.pool != (job.spec.pool or ""):
         wrong = f", which is of {f'pool {node.pool}' if node.pool else 'no pool'}"
     elif not isinstance(share.gpus, Integral) or not 1 <= share.gpus <= node.gpus:
         wrong = f": {share.gpus}; 1 to {node.gpus} are accepted"

@@ -42,3 +42,6 @@ class PolicyTraits:
     def tenants(self) -> int:
         """How many jobs may be on one GPU."""
         return TENANTS if self.shares_gpus else 1
+
+
+ORDINARY = PolicyTraits(fixed_sizes=False, uses_models=True, preempts=True)  # what callers assume of any planner

@@ -106,13 +106,17 @@ class Tenants:
         return Placement(found.gpu_type, tuple(shares))
 
     def join(self, job: str, partner: str, demand: Demand = WISH) -> Placement:
-        """Put a job on the GPUs of another one that is alone there. Raises OverCommitted where CPUs lack."""
+        """Put a job on the GPUs of another one that is alone there.
+
+        CPUs that it only wishes for it gets as far as they are free. Raises OverCommitted where others lack.
+        """
         whole = self.held[partner]
-        nodes = self.cluster.by_id
+        nodes, free = self.cluster.by_id, self._ledger.free
         shares = tuple(
             replace(share, share=HALF, cpus=cpus, memory_gib=memory_gib)
             for share in whole.shares
-            for cpus, memory_gib in [demand.on(nodes[share.node_id], share.gpus)]
+            for wish, memory_gib in [demand.on(nodes[share.node_id], share.gpus)]
+            for cpus in [min(wish, max(free(share.node_id).cpus, 0.0)) if demand.is_wish else wish]
         )
         self._retake(partner, HALF)
         found = Placement(whole.gpu_type, shares)

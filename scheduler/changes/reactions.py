@@ -15,6 +15,7 @@ from ...core.events import EventKind
 from ...core.job import Phase, RestartPolicy
 from ...core.reports import Report
 from ...core.slot import Slot
+from ...core.wording import amount
 from ...estimators.foretold import Foretold
 from ...executor.protocol.job_events import (
     AtRest,
@@ -210,7 +211,7 @@ def lose_slots(
         pending_since_s=job.pending_since_s if set(keep[1]) - set(keep[0]) else None,
     )
     text = f"lost node {', '.join(sorted(node[:8] for node in gone))}{known}"
-    told = _event(job, EventKind.LOST, now, text, held=_counts(changed.held))
+    told = _event(job, EventKind.LOST, now, text, **_held(changed.held))
     return Reaction(_requeue(changed, text, now), (told,), round=True)
 
 
@@ -294,13 +295,14 @@ def _running(job: JobRecord, event: Running, now: float) -> Reaction:
     # A restarted executor may have received the last command after it said that it had nothing.
     target = job.target or (event.slots if event.sequence == job.sequence else ())
     held = tuple(sorted({*job.held, *event.slots}))
+    group = _as_in(held, event.slots)  # an executor knows the shares of slots as they were when it started there
     pending_since_s = job.pending_since_s
     if set(held) - set(target) and (asked_s is not None or pending_since_s is None):
         pending_since_s = now  # until now it waited for new processes; from now on it only has to leave
     changed = replace(
         job,
         state=state,
-        group=event.slots,
+        group=group,
         target=target,
         held=held,
         generation=event.generation or job.generation,
@@ -319,11 +321,18 @@ def _running(job: JobRecord, event: Running, now: float) -> Reaction:
         largest_gpus={**job.largest_gpus, gpu_type: max(job.largest_gpus.get(gpu_type, 0), gpus)},
     )
     nodes = len({slot.node_id for slot in event.slots})
-    text = f"runs on {gpus}x{gpu_type} on {nodes} node{'s' * (nodes > 1)}{_after(job, event)}"
+    has = amount(gpus, gpu_type, min(slot.share for slot in group))
+    text = f"runs on {has} on {nodes} node{'s' * (nodes > 1)}{_after(job, event)}"
     data = {"gpu_type": gpu_type, "gpus": gpus, "nodes": nodes, "warm": event.warm, "pause_s": event.pause_s}
     data |= {"first": job.state.started_s is None, "elsewhere": set(event.slots) != set(job.group)}
-    data |= {"held": _counts(changed.held)}
+    data |= _held(changed.held)
     return Reaction(changed, (_event(job, EventKind.RUNNING, now, text, recovered=event.recovered, **data),))
+
+
+def _as_in(held: Iterable[Slot], slots: Iterable[Slot]) -> tuple[Slot, ...]:
+    """Return slots with the amounts that a job holds of them."""
+    now = {slot: slot for slot in held}
+    return tuple(now.get(slot, slot) for slot in slots)
 
 
 def _after(job: JobRecord, event: Running) -> str:
@@ -387,7 +396,7 @@ def _released(job: JobRecord, event: Released, now: float) -> Reaction:
     kind = EventKind.EVICTED if changed.state.evictions > job.state.evictions else EventKind.RELEASED
     # A round would give slots where nothing could start again at once, so only those that trained ask for one.
     lost = job.active and bool((set(job.target) - set(target)) & set(job.group))
-    told = _event(job, kind, now, "; ".join(texts), held=_counts(held))
+    told = _event(job, kind, now, "; ".join(texts), **_held(held))
     return Reaction(changed, (told,) if texts else (), round=lost)
 
 
@@ -439,6 +448,18 @@ def _counts(slots: Iterable[Slot | None]) -> dict[str, int]:
         if slot is not None:
             counts[slot.gpu_type] += slot.gpus
     return dict(sorted(counts.items()))
+
+
+def _held(slots: Iterable[Slot]) -> dict[str, Any]:
+    """Return what an event tells of slots that a job holds from then on: by type, and each GPU with its share.
+
+    `on`: node -> GPU -> the part of it.
+    """
+    on: dict[str, dict[str, float]] = {}
+    slots = list(slots)
+    for slot in slots:
+        on.setdefault(slot.node_id, {}).update((str(device), slot.share) for device in slot.devices)
+    return {"held": _counts(slots), "on": on}
 
 
 def _reported(job: JobRecord, event: Reported, now: float) -> Reaction:
@@ -527,6 +548,7 @@ def claim(
         sequence=sequence,
         target=slots,
         held=tuple(sorted({*slots, *job.held})),  # of two slots in the same place the new one counts
+        group=_as_in(slots, job.group),
         pending_commands=(*job.pending_commands, *(((sequence, now),) if slots else ()))[-MOST_PENDING:],
         last_grant=(
             *(one for one in job.last_grant if one[1] not in slots),
@@ -538,8 +560,9 @@ def claim(
     )
     gpus = sum(slot.gpus for slot in slots)
     leaves = {Stopped.EVICTED: " to other jobs", Stopped.DRAINED: ", whose nodes go away"}
-    text = f"is to use {gpus}x{slots[0].gpu_type}" if slots else f"is to leave its GPUs{leaves.get(why, '')}"
-    data = {"gpus": gpus, "gpu_type": slots[0].gpu_type if slots else None, "held": _counts(changed.held)}
+    has = amount(gpus, slots[0].gpu_type, min(slot.share for slot in slots)) if slots else ""
+    text = f"is to use {has}" if slots else f"is to leave its GPUs{leaves.get(why, '')}"
+    data = {"gpus": gpus, "gpu_type": slots[0].gpu_type if slots else None, **_held(changed.held)}
     data |= causes or {}
     return Reaction(changed, (_event(job, EventKind.PLACED, now, text, **data),))
 

@@ -28,7 +28,7 @@ from ..store.store import Store
 from ..store.training_curves import GOODPUT, divided
 from ..views import closed_views
 from ..views.explaining import explain, told_of_its_length
-from ..views.job_views import job_details, job_row
+from ..views.job_views import job_details, job_row, jobs_beside
 from ..views.recording import trace_lines
 from ..views.waiting import wait_reason
 from .moments import Moments
@@ -133,10 +133,10 @@ class JobViewsDesk:
 
     def _rows(self, jobs: Sequence[JobRecord]) -> Sequence[dict[str, Any]]:
         nodes = self._nodes.snapshot
-        cluster = _cluster(nodes)
+        cluster, beside = _cluster(nodes), jobs_beside(self._store.holding.values())
         return self._moments.shown(
             [
-                dict(job_row(job, self._waits(job, nodes), cluster, nodes.asleep))
+                dict(job_row(job, self._waits(job, nodes), cluster, nodes.asleep, beside.get(job.id, ())))
                 | self._why_waits(job, nodes)
                 | self._prediction(job)
                 for job in jobs
@@ -165,7 +165,10 @@ class JobViewsDesk:
         outputs = self._settings.outputs_url(job.id, job.spec.training.checkpoint.url)
         waits, cluster = self._waits(job, nodes), _cluster(nodes)
         closed = closed_views.closed_under(job, nodes, self._moments.ahead_s)
-        found = job_details(job, events, self._work, outputs, waits, cluster, nodes.asleep, closed=closed)
+        beside = jobs_beside(self._store.holding.values()).get(job_id, ())
+        found = job_details(
+            job, events, self._work, outputs, waits, cluster, nodes.asleep, closed=closed, beside=beside
+        )
         return self._moments.shown(dict(found) | self._why_waits(job, nodes) | self._prediction(job))
 
     def explain(self, job_id: str, reader: Reader | None = None) -> dict[str, Any]:

@@ -14,9 +14,9 @@ class HeldTime:
 
     ended_gpu_s: float = 0.0  # over all ended intervals, profile runs included
     served: tuple[tuple[float, float], ...] = ()  # ended intervals of training: start, end
-    open: Mapping[str, tuple[float, int]] = field(default_factory=dict)  # key -> start, GPUs
+    open: Mapping[str, tuple[float, float]] = field(default_factory=dict)  # key -> start, GPUs by their shares
 
-    def begun(self, key: str, start_s: float, gpus: int) -> HeldTime:
+    def begun(self, key: str, start_s: float, gpus: float) -> HeldTime:
         """Return the sums with an interval that begins."""
         return replace(self, open={**self.open, key: (start_s, gpus)})
 

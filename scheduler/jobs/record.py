@@ -313,11 +313,16 @@ class JobRecord:
         return next((run for run in self.profiles if run.gpu_type == gpu_type), None)
 
 
-@lru_cache(maxsize=65_536)
 def placement_of(slots: tuple[Slot, ...]) -> Placement | None:
-    """Return the placement that slots realise; None for no slots. Equal slots give the same object."""
+    """Return the placement that slots realise; None for no slots. Equal slots and amounts give the same object."""
     if not slots:
         return None
+    return _placement_of(slots, tuple((slot.cpus, slot.memory_gib, slot.share) for slot in slots))
+
+
+@lru_cache(maxsize=65_536)
+def _placement_of(slots: tuple[Slot, ...], amounts: tuple[tuple[float, float, float], ...]) -> Placement:
+    """Return the placement of some slots. Their amounts, which are no part of what a slot is, tell them apart."""
     nodes: dict[str, list[Slot]] = {}
     for slot in slots:
         nodes.setdefault(slot.node_id, []).append(slot)

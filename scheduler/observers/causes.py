@@ -11,6 +11,7 @@ import numpy as np
 
 from ...core.placement import Placement
 from ...core.slot import Slot
+from ...core.wording import amount
 from ...policies.contract.round import Plan
 from .hooks import RoundDone
 
@@ -128,7 +129,7 @@ def plan_of(job_id: str, plan: Plan) -> Plan:
 
 def facts(causes: Causes | None, job_id: str, had: Sequence[Slot]) -> dict[str, Any]:
     """Return what an event keeps of why a job gets other GPUs than it had."""
-    before = f"{sum(slot.gpus for slot in had)}x{had[0].gpu_type}" if had else ""
+    before = amount(sum(slot.gpus for slot in had), had[0].gpu_type, had[0].share) if had else ""
     if causes is None:
         return {"before": before}
     return {"before": before, "because": list(causes.of(job_id)), "round_s": causes.round_s}

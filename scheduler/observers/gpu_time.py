@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable
 from datetime import UTC, datetime
 
@@ -13,7 +13,7 @@ from ..store.store import Store
 from .hooks import Change, CycleHook
 
 STARTED, IDLE, LOST = "started", "idle", "lost"
-Waste = Counter[tuple[str, str]]  # (kind, GPU type) -> GPUs
+Waste = dict[tuple[str, str], float]  # (kind, GPU type) -> GPUs by their shares
 
 
 class GpuTimeHook(CycleHook):
@@ -32,7 +32,7 @@ class GpuTimeHook(CycleHook):
         """Count what a job wasted since its last change, and take note of what it does from now on."""
         before, after, now = change.before, change.after, change.now
         sums: defaultdict[tuple[str, str], float] = defaultdict(float)
-        since_s, wasted = self._since.pop(after.id, (now, Counter()))
+        since_s, wasted = self._since.pop(after.id, (now, {}))
         for key, gpus in wasted.items():
             sums[key] += gpus * max(now - since_s, 0.0)
         if found := without_training(after):
@@ -60,8 +60,8 @@ def without_training(job: JobRecord) -> Waste:
     """
     training = set(job.group)
     kind = STARTED if job.group or job.state.started_s is None else LOST
-    found: Waste = Counter()
+    found: defaultdict[tuple[str, str], float] = defaultdict(float)
     for slot in job.held:
         if slot not in training:
-            found[kind, slot.gpu_type] += slot.gpus
+            found[kind, slot.gpu_type] += slot.weight
     return found

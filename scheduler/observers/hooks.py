@@ -156,7 +156,8 @@ class IntervalHook(CycleHook):
             self._store.release(after.id, now)
         if before.profiles is not after.profiles:
             self._note_profiles(before, after, now)
-        if isinstance(change.cause, Running | Reported) and after.group and after.active:
+        reshared = [slot.share for slot in before.group] != [slot.share for slot in after.group]
+        if (isinstance(change.cause, Running | Reported) or reshared) and after.group and after.active:
             self._store.hold(_interval(after, now))
 
     def _note_profiles(self, before: JobRecord, after: JobRecord, now: float) -> None:
@@ -181,6 +182,7 @@ def _interval(job: JobRecord, now: float) -> UsageInterval:
         len({slot.node_id for slot in job.group}),
         report.get("batch_size"),
         report.get("lr"),
+        share=min(slot.share for slot in job.group),
     )
 
 

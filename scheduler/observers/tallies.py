@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from ...core.figures import QUEUE_S, ROUND_S, Histogram, Tallied, of_types
 from ...core.job import JobState, Phase
@@ -34,26 +34,27 @@ class Durations:
 
 
 class GpuTime:
-    """Seconds x GPUs of each type, added up between changes of who has how many."""
+    """Seconds x GPUs of each type, by the parts held of them, added up between changes of who has how many."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._at_s = clock.monotonic_s()
-        self._of: dict[str, Counter[str]] = {}  # by job
-        self._now: Counter[str] = Counter()
+        self._of: dict[str, Mapping[str, float]] = {}  # by job
+        self._now: defaultdict[str, float] = defaultdict(float)
         self._sums: defaultdict[str, float] = defaultdict(float)
 
     def change(self, job_id: str, slots: Iterable[Slot]) -> None:
         """Let a job have other GPUs from now on."""
-        found: Counter[str] = Counter()
+        found: defaultdict[str, float] = defaultdict(float)
         for slot in slots:
-            found[slot.gpu_type] += slot.gpus
-        before = self._of.get(job_id, Counter())
+            found[slot.gpu_type] += slot.weight
+        before = self._of.get(job_id, {})
         if found == before:
             return
         self._add_up()
-        self._now.subtract(before)
-        self._now.update(found)
+        for sign, gpus_of in ((-1, before), (1, found)):
+            for gpu_type, gpus in gpus_of.items():
+                self._now[gpu_type] += sign * gpus
         self._of[job_id] = found
         if not found:
             del self._of[job_id]

@@ -260,8 +260,11 @@ class _Step:
             if after is None:
                 given_up |= {(slot.node_id, device) for device in (*slot.devices, OTHERWISE)}
                 given_up |= {(cap, OTHERWISE) for cap in _counted([slot], caps)}
-            elif after.cpus < slot.cpus or after.memory_gib < slot.memory_gib:
+                continue
+            if after.cpus < slot.cpus or after.memory_gib < slot.memory_gib:
                 given_up.add((slot.node_id, OTHERWISE))
+            if after.share < slot.share:
+                given_up |= {(slot.node_id, device) for device in slot.devices}
         return given_up
 
 

@@ -51,11 +51,13 @@ def plan_slots(
     nodes: NodesSnapshot,
     jobs: Iterable[JobRecord],
     failed: Callable[[str, ValueError], None],
+    tenants: int = 1,
 ) -> Wanted:
     """Return the plan as slots. A placement that cannot be realised is told to `failed` and left out.
 
     Args:
         jobs: every job that is active or holds something.
+        tenants: how many jobs may be on one GPU.
     """
     by_id = {job.id: job for job in jobs}
     placements: dict[str, Placement] = {}
@@ -75,7 +77,8 @@ def plan_slots(
     touched = {share.node_id for placement in moving for share in placement.shares}
     near = {id: p for id, p in placements.items() if any(share.node_id in touched for share in p.shares)}
     held = {view_id: slots for job in by_id.values() for view_id, slots in _held(job, touched)}
-    names = name_devices(near, {view_id: _devices(slots) for view_id, slots in held.items()}, nodes.cluster)
+    on = {view_id: _devices(slots) for view_id, slots in held.items()}
+    names = name_devices(near, on, nodes.cluster, tenants)
     for view_id, sentence in names.refused.items():
         wanted.pop(view_id, None)
         failed(_job_id(view_id, snapshot), ValueError(sentence))

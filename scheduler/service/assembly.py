@@ -111,6 +111,7 @@ def assembled(settings: Settings, begun: str) -> Parts:
         advised=power.take,
         woken=wake.set,
         watch=watch,
+        traits=lambda: policy.now.traits,
     )
     parts = Parts(
         settings=settings,

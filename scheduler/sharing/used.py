@@ -13,12 +13,14 @@ from ...core.teams import kind_of, price_of
 def units_per_hour(
     placement: Placement, pool: str | None, prices: Mapping[str, float], duals: Mapping[str, float]
 ) -> float:
-    """Return the value units that a placement in a pool takes an hour: its GPUs times the price of their type.
+    """Return the value units that a placement in a pool takes an hour: GPUs times the price of their type.
+
+    A shared GPU counts by its part.
 
     Args:
         prices, duals: by GPU type as a100@lab.
     """
-    return placement.gpus * price_of(prices, duals, kind_of(placement.gpu_type, pool))
+    return placement.weight * price_of(prices, duals, kind_of(placement.gpu_type, pool))
 
 
 @dataclass

@@ -19,7 +19,10 @@ _COLUMNS = tuple(column for column in intervals.c if column.name != "id")
 
 @dataclass(frozen=True)
 class UsageInterval:
-    """A time in which a job held `gpus` GPUs of a type on `nodes` nodes. `end_s` is None while it goes on."""
+    """A time in which a job held `gpus` GPUs of a type on `nodes` nodes, each to the part `share`.
+
+    `end_s` is None while it goes on.
+    """
 
     job_id: str
     start_s: float
@@ -30,6 +33,12 @@ class UsageInterval:
     batch_size: int | None = None
     lr: float | None = None
     phase: str = RUNNING
+    share: float = 1.0
+
+    @property
+    def weight(self) -> float:
+        """GPUs, each counted by the part of it that is held."""
+        return self.gpus if self.share == 1.0 else self.gpus * self.share
 
     @property
     def key(self) -> str:
@@ -56,7 +65,7 @@ class JobTimes:
 
     def begun(self, number: int, interval: UsageInterval) -> JobTimes:
         """Return the times with an interval that begins."""
-        held = self.held.begun(interval.key, interval.start_s, interval.gpus)
+        held = self.held.begun(interval.key, interval.start_s, interval.weight)
         return JobTimes(held, {**self.open, interval.key: (number, interval)})
 
     def with_open(self, number: int, interval: UsageInterval) -> JobTimes:

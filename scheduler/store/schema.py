@@ -155,6 +155,7 @@ intervals = Table(
     Column("batch_size", Integer),
     Column("lr", Double),
     Column("phase", Text, nullable=False),
+    Column("share", Double, nullable=False, server_default="1"),
     Index("intervals_of_job", "job_id", "id"),
     Index("intervals_ended", "end_s"),
     sqlite_autoincrement=True,

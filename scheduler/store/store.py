@@ -502,7 +502,8 @@ class Store:
 
 
 def _same_gpus(one: UsageInterval, other: UsageInterval) -> bool:
-    return (one.gpu_type, one.gpus, one.nodes) == (other.gpu_type, other.gpus, other.nodes)
+    same = (one.gpu_type, one.gpus, one.nodes) == (other.gpu_type, other.gpus, other.nodes)
+    return same and one.share == other.share
 
 
 def _times(connection: Connection, job_ids: Sequence[str]) -> dict[str, JobTimes]:

@@ -28,7 +28,7 @@ def read(connection: Connection, since_s: float, now: float) -> Iterator[Used]:
     begin = case((intervals.c.start_s < since_s, since_s), else_=intervals.c.start_s)
     keys = jobs.c.owner, jobs.c.team, jobs.c.pool, intervals.c.gpu_type, intervals.c.phase
     query = (
-        select(*keys, func.sum((end - begin) * intervals.c.gpus))
+        select(*keys, func.sum((end - begin) * intervals.c.gpus * intervals.c.share))
         .join(jobs, jobs.c.id == intervals.c.job_id)
         .where(intervals.c.end_s.is_(None) | (intervals.c.end_s > since_s))
         .group_by(*keys)

@@ -37,10 +37,12 @@ def job_row(
     waits: WaitReason | None = None,
     cluster: Cluster | None = None,
     asleep: Sequence[SleepingNode] = (),
+    beside: Sequence[str] = (),
 ) -> JobRow:
     """Return one line of `coadapt list`.
 
     `waits`: of `wait_reason`. `cluster`: None if it is not known. `asleep`: nodes that are powered off.
+    `beside`: of `jobs_beside`.
     """
     shown = job.group or job.target or tuple(run.slot for run in job.profiles if run.active and run.slot)
     types = {slot.gpu_type for slot in shown} if job.active else set()
@@ -54,6 +56,8 @@ def job_row(
         wait_reason=None if waits is None else waits.value,
         gpu_type=types.pop() if len(types) == 1 else None,
         gpus=sum(slot.gpus for slot in shown) if job.active else 0,
+        share=min((slot.share for slot in shown), default=1.0) if job.active else 1.0,
+        beside=list(beside) if job.active else [],
         nodes=sorted({slot.node_id for slot in shown}) if job.active else [],
         emulated=any(slot.emulated for slot in shown),
         batch_size=report.get("batch_size") or None,  # a command may tell none
@@ -130,6 +134,7 @@ def job_details(
     asleep: Sequence[SleepingNode] = (),
     *,
     closed: Sequence[str] = (),
+    beside: Sequence[str] = (),
 ) -> JobDetails:
     """Return what `coadapt describe` shows.
 
@@ -137,7 +142,7 @@ def job_details(
     The others are those of `job_row`.
     """
     details = JobDetails(
-        **job_row(job, waits, cluster, asleep),
+        **job_row(job, waits, cluster, asleep, beside),
         spec=shown_spec((job.changed or job).spec),
         events=[job_event(event) for event in events],
         devices=devices_of(job),
@@ -190,6 +195,29 @@ def profile_state(run: ProfileRun, active: bool) -> str:
     if run.reason:
         return f"{'to be measured again' if active else 'could not be measured'}: {run.reason}"
     return "to be measured" if active else "not measured"
+
+
+def jobs_beside(jobs: Iterable[JobRecord]) -> dict[str, list[str]]:
+    """Return, for each job that shares GPUs, those that share some of them, by id.
+
+    A job of another user and team is told as "another job".
+    """
+    on: dict[tuple[str, int], list[JobRecord]] = {}
+    for job in jobs:
+        for slot in job.occupied:
+            if slot.share < 1:
+                for device in slot.devices:
+                    on.setdefault((slot.node_id, device), []).append(job)
+    found: dict[str, set[str]] = {}
+    for here in on.values():
+        for job in here:
+            found.setdefault(job.id, set()).update(_named_for(job, other) for other in here if other is not job)
+    return {id: sorted(others) for id, others in found.items() if others}
+
+
+def _named_for(job: JobRecord, other: JobRecord) -> str:
+    team = job.spec.team
+    return other.id if other.owner == job.owner or (team and other.spec.team == team) else "another job"
 
 
 def devices_of(job: JobRecord) -> dict[str, list[int]]:

@@ -8,6 +8,7 @@ from ...core.cluster import Cluster
 from ...core.decisions import WaitReason
 from ...core.job import Phase
 from ...core.sleeping import SleepingNode
+from ...core.wording import amount
 from ..changes.awaited import WAITS
 from ..jobs.fitting_types import runs_somewhere, waiting_reason
 from ..jobs.record import JobRecord
@@ -59,7 +60,8 @@ def reason_shown(job: JobRecord, cluster: Cluster | None = None, asleep: Sequenc
         parts += [f"to be measured on {', '.join(left)}"] if left else []
         return "; ".join(parts)
     if job.phase is Phase.QUEUED and job.target and not job.retrying:
-        return f"starts on {sum(slot.gpus for slot in job.target)}x{job.target[0].gpu_type}"
+        first = job.target[0]
+        return f"starts on {amount(sum(slot.gpus for slot in job.target), first.gpu_type, first.share)}"
     return job.state.reason
 
 

@@ -38,6 +38,7 @@ from coadapt.executor.protocol.job_events import (
     WorkerLost,
 )
 from coadapt.policies.contract.round import Plan, Planner, Round
+from coadapt.policies.contract.traits import ORDINARY, PolicyTraits
 from coadapt.scheduler.changes import standing_verbs
 from coadapt.scheduler.changes.verbs import Verb, pause, requeue, resume, resume_changed
 from coadapt.scheduler.cycle import CycleResult, SchedulingCycle
@@ -236,7 +237,14 @@ class World:
     """A cycle over a real store on disk, with stubs around it."""
 
     def __init__(
-        self, folder: Path, nodes: str, *, strict: bool = True, planner: Planner | None = None, **settings: Any
+        self,
+        folder: Path,
+        nodes: str,
+        *,
+        strict: bool = True,
+        planner: Planner | None = None,
+        traits: PolicyTraits = ORDINARY,
+        **settings: Any,
     ) -> None:
         """Begin a story. A `planner` decides instead of its wishes."""
         self.settings = Settings(state_dir=str(folder), **settings)
@@ -246,7 +254,7 @@ class World:
             StubExecutors(),
             FaultyHook(),
         )
-        self.planner = planner or self.policy
+        self.planner, self.traits = planner or self.policy, traits
         self.all = cluster(nodes)
         self.nodes = StubNodes(nodes_of(self.all))
         self.strict, self.ids, self.last = strict, dict[str, str](), dict[str, int]()
@@ -266,6 +274,7 @@ class World:
             self.settings,
             hooks=[self.hook],
             strict=self.strict,
+            traits=lambda: self.traits,
         )
 
     def job(self, name: str) -> JobRecord:

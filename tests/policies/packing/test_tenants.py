@@ -7,6 +7,8 @@ import pytest
 from coadapt.core.cluster import Cluster, Node
 from coadapt.core.placement import NodeShare, Placement
 from coadapt.policies.packing.tenants import Tenants
+from coadapt.policies.placing.demand import Demand
+from coadapt.policies.placing.ledger import OverCommitted
 
 TWO = Cluster((Node("n0", "t4", 4), Node("n1", "t4", 4)))
 
@@ -83,3 +85,14 @@ def test_no_gpu_is_ever_given_to_three_or_beyond_its_whole(seed: int) -> None:
         assert all(
             tenants.held[job].shares[0].share == 1.0 for job in tenants.held if tenants.partner(job) is None
         )
+
+
+def test_cpus_that_a_partner_only_wishes_for_it_gets_as_far_as_they_are_free() -> None:
+    tenants = Tenants(Cluster((Node("n0", "t4", 2, cpus=3.0),)))
+    whole = Placement("t4", (NodeShare("n0", 2, cpus=2.0, devices=(0, 1)),))
+    tenants.take("a", whole)
+    assert tenants.join("b", "a").shares[0].cpus == 1.0
+    tenants.give_back("b")
+    with pytest.raises(OverCommitted, match="4 CPUs, of which 1 are free"):
+        tenants.join("b", "a", Demand(cpus_per_gpu=2.0))
+    assert tenants.held == {"a": whole}
