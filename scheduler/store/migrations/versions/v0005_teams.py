@@ -1,4 +1,4 @@
-"""It is kept whose team's share a job uses, its array, which part of GPUs it held, and who is told of events."""
+"""It is kept whose team's share a job uses, of which array it is, what it wasted, and who is told of events."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ def upgrade() -> None:
     for name in ("team", "array"):
         op.add_column("jobs", sa.Column(name, sa.Text, nullable=False, server_default=""))
         op.create_index(f"jobs_of_{name}", "jobs", [name, "number"])
-    op.add_column("intervals", sa.Column("share", sa.Double, nullable=False, server_default="1"))
     number = sa.BigInteger().with_variant(sa.Integer, "sqlite")
     op.create_table(
         "webhooks",
@@ -47,7 +46,6 @@ def upgrade() -> None:
 def downgrade() -> None:
     """Drop them. The version before knows no teams and no webhooks; elements of arrays are jobs to it."""
     op.drop_table("gpu_time")
-    op.drop_column("intervals", "share")
     for name in ("array", "team"):
         op.drop_index(f"jobs_of_{name}", "jobs")
         op.drop_column("jobs", name)
