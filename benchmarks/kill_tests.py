@@ -11,7 +11,10 @@ Beside these jobs run commands that never call `prepare`, at two doors: one save
 is started again at other sizes; one begins anew after a loss. Each holds a lock while it runs, which shows a copy
 of it. No step may be left out.
 
-    python -m benchmarks.kill_tests [--kills 40] [--jobs 2]
+With `--shared` the policy `lucid` puts pairs of these jobs on one GPU each. Then two processes may be on a GPU,
+and the event log is read: parts that jobs hold of a GPU are never more than the whole.
+
+    python -m benchmarks.kill_tests [--kills 40] [--jobs 2] [--shared]
 """
 
 from __future__ import annotations
@@ -37,9 +40,13 @@ from coadapt.core.job import Emulation, JobSpec, ResourceRequest
 from coadapt.core.settings import Settings
 from coadapt.core.training_config import Adaptivity, CheckpointConfig, TrainingConfig
 from coadapt.deploy import local_cluster
+from coadapt.policies.contract.traits import TENANTS
+from coadapt.scheduler.store.store import Store
 
 from . import harness
 from .months.victims import Victims, guards, lives, sigkill, trains
+from .shares_held import Shares
+from .shares_held import read as read_shares
 
 EPOCHS = 60
 SCRIPT = '''
@@ -134,6 +141,14 @@ ORDER = (
 )
 
 
+# Jobs are measured for a few seconds in a pool of their own, and then put on GPUs two by two.
+PACKED = {
+    "packing": "default",
+    "least_left": 0.0,
+    "profiler": {"pool": "prof", "t_prof_s": 8.0, "burst_s": 8.0},
+}
+
+
 @dataclass
 class Tally:
     kills: Counter[str] = field(default_factory=Counter)
@@ -150,15 +165,20 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=2, help="native ones running at a time")
     parser.add_argument("--limit-s", type=float, default=540.0, help="no more kills after this time")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--shared", action="store_true", help="two jobs on one GPU, by the policy lucid")
     arguments = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix=MARK))
     started = time.monotonic()
     try:
-        settings = Settings(state_dir=str(folder / "state"), round_interval_s=5.0, restart_cost_s=5.0)
-        spec = counting(folder / "job")
-        commands = _commands(folder / "job")
-        watch = DeviceWatch(str(folder))
-        with local_cluster.cluster("1x a100:2, 2x t4:2", settings=settings) as client, watch:
+        shared = arguments.shared
+        policy = {"policy": "lucid", "policy_options": PACKED} if shared else {}
+        settings = Settings(state_dir=str(folder / "state"), round_interval_s=5.0, restart_cost_s=5.0, **policy)
+        spec, commands = counting(folder / "job"), _commands(folder / "job")
+        if shared:
+            spec, commands = light(spec), [light(command) for command in commands if not command.sizes]
+        watch = DeviceWatch(str(folder), TENANTS if shared else 1)
+        nodes = "1x t4:2@prof, 2x t4:1" if shared else "1x a100:2, 2x t4:2"
+        with local_cluster.cluster(nodes, settings=settings) as client, watch:
             (reference,) = _finish(client, [client.submit(spec)], 240.0)
             print(f"undisturbed: {json.dumps(reference)}", flush=True)
             killer = Killer(settings, random.Random(arguments.seed))
@@ -167,10 +187,29 @@ def main() -> int:
             results = _finish(client, jobs, 240.0)
             ran = [_of_command(client, row) for row in _finish(client, others, 240.0)]
             rows = {row["id"]: row for row in client.list()}
+        held = _shares_held(settings)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     seconds = time.monotonic() - started
-    return _show(reference, results, ran, killer.tally, watch, [rows[job] for job in jobs], seconds)
+    return _show(reference, results, ran, killer.tally, watch, [rows[job] for job in jobs], seconds, held)
+
+
+def _shares_held(settings: Settings) -> Shares:
+    """Return what the event log tells of parts of GPUs, after the service has ended."""
+    store = Store(settings.store)
+    try:
+        return read_shares(store.events(last=1_000_000))
+    finally:
+        store.close()
+
+
+def light(spec: JobSpec) -> JobSpec:
+    """Return a job of one GPU that uses so little of it that another one may be beside it."""
+    emulation = spec.emulation.model_copy(update={"gpu_util": 0.2, "memory_gib": 3.0})
+    resources = ResourceRequest(gpus=1)
+    training = spec.training.model_copy(update={"adaptivity": Adaptivity.RIGID})
+    native = {"training": training, "profile": False} if spec.elastic and not spec.command else {}
+    return spec.model_copy(update={"emulation": emulation, "resources": resources, **native})
 
 
 def counting(folder: Path) -> JobSpec:
@@ -234,13 +273,14 @@ def _finish(client: Client, jobs: list[str], timeout_s: float) -> list[dict[str,
 class DeviceWatch:
     """Looks all the time which processes are on which GPU of which node, as their environments say.
 
-    `looks`: how often it did. `twice`: a line for each GPU that two processes were on at one moment. `used`: GPUs
-    that some process was on.
+    `looks`: how often it did. `twice`: a line for each GPU that more than `most` processes were on at one moment.
+    `used`: GPUs that some process was on.
     """
 
     EVERY_S, BEGINS_S = 0.05, 10.0
 
-    def __init__(self, folder: str) -> None:
+    def __init__(self, folder: str, most: int = 1) -> None:
+        self._most = most
         self.looks, self.twice, self.used = 0, dict[tuple[str, int, int, int], str](), set[tuple[str, int]]()
         self._folder, self._ended = folder, threading.Event()
         self._known: dict[tuple[int, float], list[tuple[str, int]]] = {}
@@ -259,15 +299,16 @@ class DeviceWatch:
             self.look()
 
     def look(self) -> None:
-        """Look once. Two processes count only if the first one still lives when the second one has been seen."""
-        seen: dict[tuple[str, int], psutil.Process] = {}
+        """Look once. Processes count only if those before still live when the last one has been seen."""
+        seen: dict[tuple[str, int], list[psutil.Process]] = {}
         for process in psutil.process_iter(["pid", "create_time"]):
             for gpu in self._gpus(process):
                 self.used.add(gpu)
-                first = seen.setdefault(gpu, process)
-                if first is not process and lives(process) and lives(first):
-                    line = f"GPU {gpu[1]} of node {gpu[0][:8]}: processes {first.pid} and {process.pid}"
-                    self.twice[*gpu, first.pid, process.pid] = line
+                here = seen.setdefault(gpu, [])
+                here.append(process)
+                if len(here) > self._most and all(map(lives, here)):
+                    line = f"GPU {gpu[1]} of node {gpu[0][:8]}: processes {', '.join(str(p.pid) for p in here)}"
+                    self.twice[*gpu, here[0].pid, process.pid] = line
         self.looks += 1
 
     def _gpus(self, process: psutil.Process) -> list[tuple[str, int]]:
@@ -378,6 +419,7 @@ def _show(
     watch: DeviceWatch,
     rows: list[dict[str, object]],
     seconds: float,
+    held: Shares,
 ) -> int:
     lost = [result for result in [*results, *commands] if result["phase"] != "succeeded"]
     wrong = sum(float(str(result.get("wrong", "nan"))) for result in results if result["phase"] == "succeeded")
@@ -414,7 +456,8 @@ def _show(
     )
     left_out, copies = (sum(int(str(r[name])) for r in commands) for name in ("left_out", "copies"))
     print(f"{watch.looks} looks at {len(watch.used)} GPUs; used twice: {len(watch.twice)}")
-    print("\n".join(watch.twice.values()))
+    print("\n".join([*watch.twice.values(), *held.exceeded]))
+    print(f"{len(held.shared)} GPUs were shared")
     figures = {
         "kills": tally.total,
         "gpus_used_twice": len(watch.twice),
@@ -425,10 +468,12 @@ def _show(
         "commands": len(commands),
         "steps_left_out": left_out,
         "run_twice": copies,
+        "shares_exceeded": len(held.exceeded),
+        "gpus_shared": len(held.shared),
         "seconds": round(seconds, 1),
     }
     harness.finish("kill_tests", figures)
-    used_twice = bool(watch.twice) or not watch.used
+    used_twice = bool(watch.twice) or not watch.used or bool(held.exceeded)
     return int(
         bool(lost) or used_twice or bool(left_out or copies) or wrong != 0 or max(apart, default=1.0) > 1e-4
     )

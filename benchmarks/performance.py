@@ -523,7 +523,17 @@ BENCHMARKS = (
             Figure("samples_wrong", "samples skipped, or repeated beyond the replayed tail", "= 0"),
             Figure("steps_left_out", "steps of commands that were never made", "= 0"),
             Figure("run_twice", "copies of a command that ran beside it", "= 0"),
-            Figure("gpus_used_twice", "GPUs that two processes were on at one moment", "= 0"),
+            Figure("gpus_used_twice", "GPUs that too many processes were on at one moment", "= 0"),
+            Figure("shares_exceeded", "moments at which jobs held more of a GPU than there is", "= 0"),
+        ),
+    ),
+    Benchmark(
+        "shared_gpu",
+        "Pairs of two example jobs and a plain script on one emulated GPU, live under `lucid`.",
+        (
+            Figure("pair_speed_rel_err", "speeds of pairs against the table that paces them", "<= 0.05"),
+            Figure("survivor_steps", "steps begun after a partner's SIGKILL before one at full speed", "<= 1"),
+            Figure("memory_refused", "a job without room got an out-of-memory error", "= 1"),
         ),
     ),
     Benchmark(
