@@ -251,7 +251,7 @@ class LucidPolicy:
         return Newcomer(job.id, gpus, job.submitted_s, attained_s, job.spec.cold_start_s)
 
     def _scale(self, areas: Areas, waiting: int, now: float) -> None:
-        """Borrow a node in a burst, and give it back afterwards."""
+        """Take one more node in a burst, and give it back afterwards."""
         options = self.options.profiler
         if borrows(waiting, len(areas.borrowed), options):
             idle = areas.idle_nodes()

@@ -1,6 +1,7 @@
-"""Packs jobs as `lucid` does, and does better by four ideas: nothing that was trained is thrown away, partners are
-chosen by the speed of the pair, the order goes by what is left given what was attained, and jobs that may be
-preempted give way where that pays.
+"""Packs jobs as `lucid` does, and better.
+
+Nothing that was trained is thrown away. Partners are chosen by the speed of the pair. The order goes by what is
+left, given what was attained. Jobs that may be preempted give way where that pays.
 """
 
 from __future__ import annotations
@@ -47,8 +48,8 @@ class PackedOptions(LucidOptions):
     aging_h: a job that has waited for so long counts as if it had a quarter of its work; None: no job does.
     least_speed: a pair is made if both together are foretold to run at so much of their speed alone, at least.
         At a half they are as fast as one after the other.
-    eager_cost_s: a pair is made even where GPUs are idle, which others find then, if both together are expected to
-        lose at most so long; None: none is.
+    eager_cost_s: a pair is made even where GPUs are idle, so that others find these, if both together are expected
+        to lose at most so long. None: no pair is.
     """
 
     packing: Packing = Packing.DEFAULT

@@ -25,8 +25,9 @@ class ProfilerOptions(BaseModel):
     pool: the pool whose nodes do so; None: nodes of the largest pools.
     t_prof_s: a job is there at most so long. burst_s: so long while nodes are borrowed.
     n_prof: jobs of more GPUs are measured where they run.
-    grow_at: with more jobs waiting, a node is borrowed from the pool with most idle nodes. shrink_at: with fewer,
-        a borrowed node that is idle goes back. most_borrowed: so many at once.
+    grow_at: with more jobs waiting, a node is borrowed from the pool with most idle nodes.
+    shrink_at: with fewer, a borrowed node that is idle goes back.
+    most_borrowed: so many nodes are borrowed at once.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

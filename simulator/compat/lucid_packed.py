@@ -1,7 +1,7 @@
 """Lucid itself as its published simulator runs it (S-Lab-System-Group/Lucid @ 9b9ba89; thesis, section 4.4).
 
 Profiling is a pass before the simulation. Jobs that end in it are done. All others arrive in the simulation when
-they were submitted, with their whole length, as if they had not been measured; only the statistic of queues adds
+they were submitted, with their whole length, as if they had not been measured. Only the statistic of queues adds
 what they waited for the profiler. Pairs run at their measured speeds, which may be above 1. A pair that was not
 measured runs at full speed.
 """
