@@ -1,7 +1,8 @@
 """Who may be beside whom on a GPU: Lucid's Affine-jobpair Binder (section 4.3.2). Pure.
 
 A pair is allowed if the Sharing Scores together are at most the capacity of a GPU, and its memory is enough for
-both. Both have as many GPUs. Each is alone, and neither is spread over nodes. The one that runs is not about to end.
+both. Both have as many GPUs. Each is alone, and neither is spread over nodes. The one that runs is not about to
+end.
 """
 
 from __future__ import annotations
