@@ -31,8 +31,13 @@ class Action:
 
 
 def held(job: JobRow) -> str:
-    """Return what a job has, as "4 a100"; "" for nothing."""
-    return f"{job['gpus']} {job['gpu_type'] or 'GPUs'}" if job["gpus"] else ""
+    """Return what a job has, as "4 a100", or "0.5 of 1 t4 with rigid-3"; "" for nothing."""
+    if not job["gpus"]:
+        return ""
+    share, beside = job.get("share", 1.0), job.get("beside", [])
+    part = f"{share:g} of " if share < 1 else ""
+    partners = f" with {', '.join(beside)}" if beside else ""
+    return f"{part}{job['gpus']} {job['gpu_type'] or 'GPUs'}{partners}"
 
 
 def answer(job: JobDetails, resizes: Sequence[Resize] = ()) -> str:

@@ -139,7 +139,8 @@ class AdaptiveExecutor:
             self._secrets.take(secrets)
             if measurements is not None:
                 self._measurements = self._measurements.completed_by(measurements)
-            self._actors.share(slots)
+            if sequence > self._machine.sequence:
+                self._actors.share(slots)
             return self._machine.assign(tuple(slots), sequence, now)
 
         self._inbox.put(act)

@@ -382,6 +382,10 @@ class CommandReconciler:
     def _step(self, now: float) -> None:
         if self.phase is Phase.RUNNING and set(self.group) != set(self.desired):
             self._stop(self.rules.grace_s, now)
+        begun = all(crew.stage is Stage.BEGUN for crew in self.crews.values())
+        if self.phase is Phase.RUNNING and begun and self._carried_out != self.sequence:
+            self._carried_out = self.sequence  # the same slots, as where a partner on their GPUs comes or goes
+            self._tell(Running(self.sequence, self.group, warm=True, generation=self.generation))
         if self.phase not in (Phase.RUNNING, Phase.ENDED):
             self._start(now)
 

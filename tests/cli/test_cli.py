@@ -738,6 +738,9 @@ def test_tables_name_emulated_gpus(capsys) -> None:
     assert "2 t4 (emulated)" in capsys.readouterr().out
     assert show.where(row(phase="profiling", gpus=1, gpu_type="t4")) == "1 t4 (emulated)"
     assert show.where(row(phase="profiling", gpus=2, gpu_type=None)) == "2 GPUs (emulated)"
+    shared = row(phase="running", gpus=1, gpu_type="t4", share=0.5, beside=["rigid-3"])
+    assert show.where(shared) == "0.5 x t4 with rigid-3 (emulated)"
+    assert show.where(shared | {"gpus": 2, "beside": []}) == "0.5 of 2 t4 (emulated)"
 
 
 def test_a_batch_is_told_with_its_passes_also_when_its_job_has_ended() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from coadapt.core.wording import in_words, n_gpus, span
+from coadapt.core.wording import amount, in_words, n_gpus, span
 
 
 def test_one_gpu_is_no_gpus() -> None:
@@ -28,3 +28,7 @@ def test_an_error_that_is_a_sentence_stands_alone_and_others_name_their_kind() -
 )
 def test_a_span_of_time_is_told_in_one_unit(seconds: float, said: str) -> None:
     assert span(seconds) == said
+
+
+def test_a_part_of_gpus_is_told_as_such() -> None:
+    assert [amount(2, "t4"), amount(1, "t4", 0.5), amount(2, "t4", 0.5)] == ["2xt4", "0.5xt4", "0.5 of 2xt4"]

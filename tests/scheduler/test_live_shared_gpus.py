@@ -46,7 +46,7 @@ OPTIONS = {
     "least_left": 0.0,
     "profiler": {"pool": "prof", "t_prof_s": 8.0, "burst_s": 8.0},
 }
-JOB = "name: {name}\n{what}\nresources: {{gpus: 1}}\nemulation: {{gpu_util: 0.1, memory_gib: {gib}}}\n"
+JOB = "name: {name}\n{what}\nresources: {{gpus: 1}}\nemulation: {{gpu_util: 0.5, memory_gib: {gib}}}\n"
 NATIVE = "script: train.py\nargs: [{file}]\nprofile: false\ntraining: {{adaptivity: rigid, report_interval_s: 1}}"
 FIXED = "script: plain.py\nargs: [{file}]\nelastic: false\nrestartable: true\nrestart_policy: never"
 
@@ -63,10 +63,10 @@ def tell(folder: str) -> dict[str, Any]:
     home.mkdir()
     (home / "train.py").write_text(TRAIN)
     (home / "plain.py").write_text(PLAIN)
-    files = {name: Path(folder) / name for name in ("native", "fixed", "large")}
-    whats = {"native": NATIVE, "fixed": FIXED, "large": FIXED}
+    whats = {"native": NATIVE, "fixed": FIXED}
+    files = {name: Path(folder) / name for name in whats}
     for name, what in whats.items():
-        text = JOB.format(name=name, what=what.format(file=files[name]), gib=14 if name == "large" else 3)
+        text = JOB.format(name=name, what=what.format(file=files[name]), gib=3)
         (home / f"{name}.yaml").write_text(text)
     settings = Settings(
         state_dir=str(state_dir), policy="lucid", policy_options=OPTIONS, round_interval_s=1.0, debounce_s=0.2
@@ -130,7 +130,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 def test_both_are_shown_on_one_gpu_with_the_source_of_their_speeds(told: dict[str, Any]) -> None:
     assert re.fullmatch(r"0\.5 x t4 with fixed-2 \(emulated\)", told["shown"])
     assert "It shares its GPUs with fixed-2." in told["explained"]
-    assert re.search(r"with fixed-2, at \d+% of its speed \(foretold by what both use of a GPU\)", told["log"])
+    assert re.search(r"with fixed-2, at 8\d% of its speed \(foretold by what both use of a GPU\)", told["log"])
 
 
 def test_the_survivor_of_a_killed_partner_goes_on_without_a_restart(told: dict[str, Any]) -> None:
@@ -140,4 +140,4 @@ def test_the_survivor_of_a_killed_partner_goes_on_without_a_restart(told: dict[s
 
 def test_the_use_of_an_emulated_gpu_is_what_the_job_file_says(told: dict[str, Any]) -> None:
     assert told["usage"]["memory_gib"] == 3.0
-    assert 0 < told["usage"]["gpu_util"] <= 0.11
+    assert 0 < told["usage"]["gpu_util"] <= 0.55

@@ -149,6 +149,19 @@ def test_another_size_is_sigterm_a_grace_and_a_start_there_with_the_pause_measur
     assert second.sequence == 2
 
 
+def test_a_partner_on_the_same_gpu_leaves_the_program_as_it_is_which_is_told() -> None:
+    nodes = Nodes()
+    nodes.assign(A)
+    nodes.go(60)
+    nodes.assign(replace(A, share=0.5))
+    first, second = nodes.of(Running)
+    assert (second.sequence, second.slots, second.warm, second.pause_s) == (2, (A,), True, None)
+    assert second.generation == first.generation
+    assert not nodes.terminated
+    nodes.go(60)
+    assert len(nodes.of(Running)) == 2
+
+
 def test_workers_of_the_next_size_start_while_the_program_still_saves_and_begin_when_it_is_gone() -> None:
     nodes = Nodes(rules=Rules(grace_s=20))
     nodes.assign(A)

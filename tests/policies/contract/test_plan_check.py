@@ -10,7 +10,7 @@ import pytest
 from coadapt.core.cluster import Cluster, Node
 from coadapt.core.job import JobSpec
 from coadapt.core.placement import NodeShare, Placement
-from coadapt.policies.contract.plan_check import check_plan
+from coadapt.policies.contract.plan_check import WrongPlan, check_plan
 from coadapt.policies.contract.round import JobView, Plan, Round
 
 CLUSTER = Cluster((Node("n", "t4", 4), Node("m", "a100", 2), Node("p", "t4", 2, pool="team")))
@@ -63,3 +63,10 @@ def test_what_is_no_plan_is_refused(plan: object) -> None:
         check_plan(plan, ROUND)
     with pytest.raises(ValueError, match="again_s 'soon' is no time"):
         check_plan(Plan({}, again_s=cast(float, "soon")), ROUND)
+
+
+def test_a_policy_that_crosses_pools_minds_itself_whose_nodes_are_whose() -> None:
+    lent = Plan({"a": on("t4", NodeShare("p", 1))})
+    with pytest.raises(WrongPlan, match="which is of pool team"):
+        check_plan(lent, ROUND)
+    check_plan(lent, ROUND, crosses_pools=True)
