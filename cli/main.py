@@ -21,6 +21,7 @@ from ..core.refused_values import why_refused
 from . import access, arrays, model_fit, models
 from . import audit as audit_verb
 from . import browser as open_verb
+from . import calibrate as calibrate_verb
 from . import down as down_verb
 from . import events as events_verb
 from . import metrics as metric_verbs
@@ -41,6 +42,7 @@ from .plain import printable, say
 if TYPE_CHECKING:
     from ..client.client import Client
     from ..core.schemas import JobDetails
+    from ..core.settings import Settings
 
 MOST_GUESSED = 500  # jobs, the newest, of which one may have been meant
 
@@ -219,6 +221,10 @@ def up(
         list[str] | None,
         typer.Option(metavar="NAME", help='A variable of nodes that jobs are given, or "AWS_*"; repeatable.'),
     ] = None,
+    settings_file: Annotated[
+        Path | None,
+        typer.Option("--settings", metavar="FILE.yaml", help="Settings, as `coadapt calibrate` writes them."),
+    ] = None,
     given: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="Any setting, such as log_format=json; repeatable."),
@@ -263,6 +269,8 @@ def up(
     except ValidationError as error:
         first = error.errors()[0]
         raise typer.BadParameter(by_option(f"{first['loc'][0]}: {why_refused(first)}")) from None
+    if settings_file is not None:
+        settings = _with_file(settings, settings_file)
     try:
         settings = typed(settings, parsed(given or ()))
     except SettingError as error:
@@ -308,6 +316,17 @@ def _scaling(path: Path, dry_run: bool) -> Any:
     except scaling_file.ScalingFileError as error:
         raise typer.BadParameter(f"--scaling: {error}") from None
     return settings.model_copy(update={"mode": "dry_run"}) if dry_run else settings
+
+
+def _with_file(settings: Settings, path: Path) -> Settings:
+    """Return the settings with those of a file. Raise BadParameter for a file that cannot be used."""
+    from ..core.errors import SettingError
+    from ..deploy import settings_file
+
+    try:
+        return settings_file.with_file(settings, path)
+    except SettingError as error:
+        raise typer.BadParameter(f"--settings: {error}") from None
 
 
 def _policy_options(texts: Sequence[str] | None) -> dict[str, Any]:
@@ -1199,6 +1218,7 @@ events_verb.register(app, lambda: _connect(), _resolve, _print)
 top_verb.register(app, lambda: _connect())
 open_verb.register(app, lambda: _connect())
 rounds_verb.register(app, lambda: _connect(), _print)
+calibrate_verb.register(app, _print, DEFAULT_CLUSTER)
 whatif_verb.register(app, lambda: _connect(), _print, _policy_options)
 node_order_verbs.register(node_app, lambda: _connect(), _print)
 

@@ -6,10 +6,13 @@ from collections.abc import Mapping
 from types import UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, JsonValue, ValidationError
 from pydantic.fields import FieldInfo
 
 from .refused_values import accepted
+
+# Of a field, as `json_schema_extra`: `coadapt calibrate` does not search it, as it is no choice between schedules.
+NO_CHOICE: dict[str, JsonValue] = {"searched": False}
 
 OptionsT = TypeVar("OptionsT", bound=BaseModel)
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 from pydantic import Field
 
+from ..core.options import NO_CHOICE
 from ..estimators.goodput import GoodputModel, JobModel, goodput_matrix
 from .choosing.allocation_round import TIE, ProgramOptions, ProgramPolicy, Values, Weights
 from .choosing.eligibility import eligibility
@@ -30,7 +31,7 @@ class CoadaptOptions(ProgramOptions):
     p: float = Field(default=-0.03, ge=-5, lt=0)  # fairness power of normalised goodput; near 0 as its logarithm
     lambda_: float = Field(default=3.0, ge=0, alias="lambda")  # penalty for giving a job nothing
     # About 98 % of the objective is the same for every plan that serves all jobs, so the relative gap is small.
-    gap: float = Field(default=2e-5, ge=0, lt=1)
+    gap: float = Field(default=2e-5, ge=0, lt=1, json_schema_extra=NO_CHOICE)
 
     # A move is expected to last (horizon_s + horizon_growth * age) / (restarts + 1).
     horizon_s: float = Field(default=300.0, gt=0)

@@ -14,6 +14,7 @@ from pydantic import Field, field_validator
 
 from ..core.decisions import Refused, Waiting, WaitReason
 from ..core.gpu_memory import MEMORY_GIB
+from ..core.options import NO_CHOICE
 from ..core.placement import Placement
 from ..core.usage import Usage, UsageOn
 from ..core.wording import n_gpus, span
@@ -76,7 +77,7 @@ class LucidOptions(QueueingOptions):
     unstable: float | None = Field(default=None, gt=0)
     profiler: ProfilerOptions = ProfilerOptions()
     gpu_memory_gib: dict[str, Annotated[float, Field(gt=0)]] = Field(default_factory=dict)
-    profile_progress: Progress = Progress.KEPT
+    profile_progress: Progress = Field(default=Progress.KEPT, json_schema_extra=NO_CHOICE)
 
     @field_validator("thresholds")
     @classmethod

@@ -96,14 +96,19 @@ def simulation(
     options: Mapping[str, Any],
     source: Source,
     under: Conditions,
+    whole: Workload | None = None,
 ) -> Simulation:
-    """Return a run that is ready to begin. Raise ValueError, in one sentence, for bad input."""
+    """Return a run that is ready to begin. Raise ValueError, in one sentence, for bad input.
+
+    `whole`: the jobs that files of the conditions are about, if only a part of them is replayed.
+    """
+    whole = workload if whole is None else whole
     failures = under.failures
     services = SimulatedServices(under.services, workload.began_s) if under.services else None
-    sources = _sources(workload, under, services)
+    sources = _sources(whole, under, services)
     shared = None if under.shares is None else shares_of(under.shares, workload, nodes)
     traits = make_policy(policy, **options).traits
-    beside = shared_gpus(under, workload.ids) if traits.shares_gpus or under.pairs or under.usage else None
+    beside = shared_gpus(under, whole.ids) if traits.shares_gpus or under.pairs or under.usage else None
 
     def engine(part: Workload, on: Cluster) -> Engine:
         made = _engine(part, on)

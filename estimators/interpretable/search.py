@@ -22,6 +22,7 @@ Point = Mapping[str, float]
 FIRST = 4  # points of chance before the process is asked
 _CANDIDATES = 1000  # of which the greatest expected improvement is taken
 _NEARBY = 200  # more of them, around the best so far
+_FEW = 5  # of more settings than so many, only a few change at a time around the best
 
 
 @dataclass(frozen=True)
@@ -130,7 +131,9 @@ def search(
                 points.append({one.name: one.at(float(x)) for one, x in zip(space, share, strict=True)})
                 # Whole numbers are where they were rounded to, so that the process knows what was tried.
                 shares.append(np.array([one.share(points[-1][one.name]) for one in space]))
-            for share, point, value in zip(shares, points, threads.map(objective, points), strict=True):
+            # One at a time runs here, so that Ctrl-C breaks it off.
+            values = map(objective, points) if at_once == 1 else threads.map(objective, points)
+            for share, point, value in zip(shares, points, values, strict=True):
                 if not math.isfinite(value):
                     raise ValueError(f"score: {value} of {point} is not accepted, must be finite")
                 tried.append(share)
@@ -163,6 +166,8 @@ def _next(tried: Sequence[Floats], scores: Sequence[float], random: np.random.Ge
         kernel, normalize_y=True, n_restarts_optimizer=1, random_state=int(random.integers(2**31))
     )
     near = known[int(values.argmax())] + 0.1 * random.standard_normal((_NEARBY, known.shape[1]))
+    if known.shape[1] > _FEW:  # of many settings most stay as they are best so far
+        near = _few_changed(known[int(values.argmax())], near, random)
     candidates = np.vstack([random.uniform(size=(_CANDIDATES, known.shape[1])), near.clip(0, 1)])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a width at its bound is fine
@@ -170,6 +175,13 @@ def _next(tried: Sequence[Floats], scores: Sequence[float], random: np.random.Ge
         mean, deviation = process.predict(candidates, return_std=True)
     best = float(process.predict(known).max())
     return np.asarray(candidates[int(expected_improvement(mean, deviation, best).argmax())], float)
+
+
+def _few_changed(best: Floats, near: Floats, random: np.random.Generator) -> Floats:
+    """Return points in which a few settings differ from the best, half of those anywhere between their ends."""
+    anywhere = random.uniform(size=near.shape) < 0.5
+    moved = np.where(anywhere, random.uniform(size=near.shape), near)
+    return np.where(random.uniform(size=near.shape) < _FEW / 2 / near.shape[1], moved, best)
 
 
 def folds(table: Table, count: int = 3, seed: int = 0) -> Iterator[tuple[Ints, Ints]]:

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from ...core.cluster import Cluster
 from ...core.job import JobSpec
+from ...core.options import NO_CHOICE
 from ...core.placement import Placement
 from ...estimators.goodput import goodput_matrix
 from ...optimizer.allocation import ChoiceProgram, ChoiceSolution
@@ -43,11 +44,13 @@ class ProgramOptions(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
 
     timeshare_window_s: float | None = Field(default=None, gt=0)  # τ of section 3.5.6; None: no time sharing
-    time_limit_s: float = Field(default=5.0, gt=0)
-    gap: float = Field(default=1e-3, ge=0, lt=1)  # how far a plan may be from the optimum, relative to it
+    time_limit_s: float = Field(default=5.0, gt=0, json_schema_extra=NO_CHOICE)
+    gap: float = Field(
+        default=1e-3, ge=0, lt=1, json_schema_extra=NO_CHOICE
+    )  # how far a plan may be from the optimum, relative to it
     solver: str = "structured"
     # Relative change of a job's goodput up to which its values are not recomputed.
-    tolerance: float = Field(default=0.01, ge=0, lt=1)
+    tolerance: float = Field(default=0.01, ge=0, lt=1, json_schema_extra=NO_CHOICE)
     # A job of a fixed size that may not be moved has a place kept for it after so long. None: never.
     patience_s: float | None = Field(default=1800.0, ge=0)
     # Units of the objective that a GPU must earn, or it stays free, so that its node may sleep.

@@ -37,7 +37,11 @@ def read_usage(path: Path, ids: Sequence[str]) -> JobUsage:
         ValueError: in one sentence, for a file that cannot be read, a job that stands twice, or a bad number.
     """
     found: dict[str, tuple[str, Usage, bool | None]] = {}
-    for number, row in enumerate(read_rows(path, ("job_id",), KNOWN), start=2):
+    rows = read_rows(path, ("job_id",), KNOWN)
+    if unknown_ones := [name for name in rows[0] if name not in ("job_id", *KNOWN)]:
+        raise ValueError(f"{path.name}: column {unknown_ones[0]!r} is unknown; the columns are {COLUMNS}")
+    for row in rows:
+        number = row.line
         where = f"{path.name}, line {number}"
         job = _text(row, "job_id", where)
         if job in found:
@@ -50,14 +54,18 @@ def read_usage(path: Path, ids: Sequence[str]) -> JobUsage:
         except ValueError as error:
             raise ValueError(f"{where}: {error}") from None
         mixed = _number(row, "mixed_precision", where)
+        if mixed not in (None, 0.0, 1.0):
+            raise ValueError(f"{where}: mixed_precision {mixed:g} is not accepted, must be 0 or 1")
         found[job] = str(row.get("kind") or ""), usage, None if mixed is None else bool(mixed)
+    if len(ids) and not any(id in found for id in ids):
+        raise ValueError(f"{path.name}: none of its jobs is in the trace, such as {next(iter(found))!r}")
     rest = unknown(1)
     known = [found.get(id) for id in ids]
-    rows = [rest.rows[0] if one is None else row_of(one[1], one[2]) for one in known]
+    values = [rest.rows[0] if one is None else row_of(one[1], one[2]) for one in known]
     return JobUsage(
         tuple("" if one is None else one[0] for one in known),
         tuple(None if one is None else one[1] for one in known),
-        np.array(rows).reshape(-1, 4),
+        np.array(values).reshape(-1, 4),
     )
 
 

@@ -1,0 +1,1 @@
+"""Chooses the options of a policy by replaying a trace."""
