@@ -10,6 +10,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import tempfile
 import time
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,7 +21,9 @@ from typing import Any
 
 from .usage.gauge import Reading
 
-FOLDER = Path("/dev/shm") / f"coadapt-gpus-{os.getuid()}"
+_SHARED_MEMORY = Path("/dev/shm")
+_BELOW = _SHARED_MEMORY if _SHARED_MEMORY.is_dir() else Path(tempfile.gettempdir())
+FOLDER = _BELOW / f"coadapt-emulated-{os.getuid()}"
 MOST_BYTES = 1 << 20
 
 
@@ -151,6 +154,7 @@ class EmulatedGpu:
 
     def _check_memory(self, tenant: Tenant, others: Sequence[Tenant]) -> None:
         wanted, total = tenant.profile.memory_gib, self._memory_gib
+        others = [one for one in others if one.job != tenant.job]  # its own last worker is about to end
         used = sum(one.profile.memory_gib or 0.0 for one in others)
         if wanted is None or total is None or wanted <= total - used:
             return
@@ -170,7 +174,7 @@ class EmulatedGpu:
         for tenant in tenants:
             speed, sources = 1.0, dict[str, None]()
             for other in tenants:
-                if other.id != tenant.id:
+                if other.job != tenant.job:
                     part, source = self._speeds(tenant.profile, other.profile)
                     speed *= part
                     sources[source] = None
@@ -256,8 +260,9 @@ def _sweep(but: Path) -> None:
             if path == but:
                 continue
             with suppress(OSError), _locked(path, wait=False) as file:
+                data = os.pread(file, MOST_BYTES, 0)
                 try:
-                    found = decoded(os.pread(file, MOST_BYTES, 0))
+                    found = decoded(data) if data else []
                 except TornState:
                     continue  # who enters there next tells of it
                 if not any(one.lives for one in found):

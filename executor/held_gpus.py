@@ -39,7 +39,7 @@ class HeldGpus:
     ) -> None:
         if paced and profile.gpu_util is None:
             profile = replace(profile, gpu_util=1.0)  # it works in all the time that its pace says
-        self._slot, self._locks = slot, GpuLocks(slot.share < 1)
+        self._slot, self._locks = slot, GpuLocks(job, slot.share < 1)
         self._tenancy: EmulatedTenancy | None = None
         if slot.emulated:
             self._tenancy = EmulatedTenancy(

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -160,3 +161,10 @@ def test_pair_speeds_are_those_of_the_table_whoever_has_it_and_else_foretold_by_
     assert pair_speed(light, light)[1] == FORETOLD
     assert pair_speed(heavy, heavy)[0] < pair_speed(light, light)[0] <= 1.0
     assert pair_speed(TenantProfile("c"), TenantProfile("d"))[0] < 1.0  # no pair is free for want of knowledge
+
+
+def test_a_worker_that_is_about_to_end_slows_the_next_one_of_its_job_by_nothing(gpu: Gpu) -> None:
+    last = tenant("j1", gib=10)
+    gpu.open().enter(last)
+    found = gpu.open().enter(replace(last, id="j1/w2"))
+    assert (found.speed, found.source) == (1.0, "")

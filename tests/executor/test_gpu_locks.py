@@ -10,12 +10,13 @@ from pathlib import Path
 import pytest
 
 HOLDER = """
-import sys
+import os, sys
 from pathlib import Path
 import threading
 from coadapt.executor.gpu_locks import GpuLocks
 print("begins", flush=True)
-locks = GpuLocks(sys.argv[2] == "shared", Path(sys.argv[1]))
+job, _, how = sys.argv[2].rpartition(":")
+locks = GpuLocks(job or str(os.getpid()), how == "shared", Path(sys.argv[1]))
 threading.Thread(target=lambda: [locks.share() for line in sys.stdin], daemon=True).start()
 locks.hold(sys.argv[3:])
 print("holds", flush=True)
@@ -69,8 +70,13 @@ def test_those_that_hold_a_part_of_a_gpu_are_on_it_together_and_one_that_wants_a
     holders: Holders,
 ) -> None:
     assert holds(holders.start("shared", "0"), 60)
-    assert holds(holders.start("shared", "0"), 60)
+    second = holders.start("shared", "0")
+    assert holds(second, 60)
     assert not holds(holders.start("alone", "0"), 0.3)
+    third = holders.start("shared", "0")
+    assert not holds(third, 0.3)
+    second.kill()
+    assert holds(third, 60)
 
 
 def shares(process: subprocess.Popen[bytes]) -> None:
@@ -89,6 +95,17 @@ def test_a_worker_that_is_told_of_a_partner_lets_it_on_its_gpu_also_while_it_wai
     waits = holders.start("alone", "0")
     shares(first)
     assert holds(second, 60)
-    assert not holds(waits, 0.3)
     shares(waits)
+    assert not holds(waits, 0.3)
+    first.kill()
     assert holds(waits, 60)
+
+
+def test_no_job_is_twice_on_a_gpu_that_it_shares(holders: Holders) -> None:
+    before = holders.start("a:shared", "0")
+    assert holds(before, 60)
+    after = holders.start("a:shared", "0")
+    assert not holds(after, 0.3)
+    assert holds(holders.start("b:shared", "0"), 60)
+    before.kill()
+    assert holds(after, 60)
