@@ -34,7 +34,7 @@ class Ran:
 
 @dataclass(frozen=True, eq=False)
 class Use:
-    """By minute: utilisation of GPUs that any job holds, 0..1, and memory in use of each, GiB; nan: nobody runs."""
+    """By minute, of the GPUs that jobs hold: utilisation, 0..1, and memory in use, GiB; nan: none is held."""
 
     time_s: np.ndarray
     utilisation: np.ndarray
