@@ -815,6 +815,57 @@ BENCHMARKS = (
         ),
     ),
     Benchmark(
+        "lucid_replay",
+        "Lucid on Venus' September of 2020, in its published semantics, has the figures of the thesis.",
+        (
+            Figure("venus/mean_jct_s", "mean JCT, s (Table 4.6: 12,886)"),
+            Figure("venus/rel_err_mean_jct", "its relative difference from Table 4.6", "<= 0.02"),
+            Figure("venus/rel_err_mean_queue", "mean queue: relative difference from Table 4.6", "<= 0.2"),
+            Figure("venus/rel_err_p99_9_queue", "99.9th percentile of queues: from Table 4.4", "<= 0.05"),
+            Figure(
+                "finished_in_profiler_error", "parts of jobs that end in the profiler: from Table 4.6", "<= 0.001"
+            ),
+            Figure("profiling_queue_s", "wait for the profiler, s (Table 4.6: 73)", "<= 100"),
+            Figure("jct_over_fifo", "mean JCT of `fifo` over that of `lucid`", ">= 5.0"),
+            Figure("jct_over_las", "mean JCT of `las` over that of `lucid`", ">= 1.13"),
+            Figure("venus/rel_err_large_jct", "mean JCT of jobs of more than 8 GPUs: from Table 4.5", "<= 0.05"),
+            Figure("venus/rel_err_small_jct", "mean JCT of the others: from Table 4.5", "<= 0.05"),
+            Figure("utilisation_over_las", "use of held GPUs over that under `las`"),
+            Figure("memory_over_las", "memory in use of held GPUs over that under `las`"),
+            Figure("lucid/short_jobs_queued", "jobs of at most 60 s that wait for more than a second"),
+            Figure("las/short_jobs_queued", "the same under `las`"),
+        ),
+        timeout_s=1800.0,
+    ),
+    Benchmark(
+        "lucid_ablations",
+        "What each part of Lucid is worth in the same run; ratios are over the whole of it.",
+        (
+            Figure("space_aware_ratio", "profiler's queue by arrival over that by least GPUs", ">= 5"),
+            *(
+                figure
+                for key, what in (
+                    ("no_binder", "any pair that fits, at any time"),
+                    ("any_pair_that_fits", "any scores, other rules of pairs stay"),
+                    ("no_sharing", "nothing is shared"),
+                    ("no_estimator", "all jobs are expected to take as long"),
+                    ("exact_lengths", "lengths are known"),
+                    ("never_refit", "our estimates, never refitted"),
+                    ("refit_weekly", "our estimates, refitted weekly"),
+                    ("refit_daily", "our estimates, refitted daily"),
+                    ("sums_refit_weekly", "our additive estimates"),
+                    ("sums_monotone_GPUs", "our additive estimates, more GPUs never shorten"),
+                )
+                for figure in (
+                    Figure(f"{key}/jct_ratio", f"{what}: JCT"),
+                    Figure(f"{key}/queue_ratio", f"{what}: queue"),
+                )
+            ),
+            Figure("thresholds/jct_spread", "JCT over nine pairs of thresholds, largest over least, less one"),
+        ),
+        timeout_s=3600.0,
+    ),
+    Benchmark(
         "packing_estimator",
         "Pairs of jobs that do not slow each other down are told from others, by what each uses alone.",
         (
