@@ -838,6 +838,30 @@ BENCHMARKS = (
         timeout_s=1800.0,
     ),
     Benchmark(
+        "better_than_lucid",
+        "`packed` ends jobs sooner than `lucid` with the same estimates and pairs, also where it stops nothing.",
+        (
+            Figure("preemptive/jct_ratio", "mean JCT of `packed` over that of `lucid`", "<= 0.95"),
+            Figure("preemptive/mean_jct_s", "mean JCT of `packed`, s", "<= 12600"),
+            Figure("preemptive/p99_9_queue_ratio", "99.9th percentile of queues", "<= 1.0"),
+            Figure("preemptive/short_jobs_queued_ratio", "waits of jobs of at most 60 s", "<= 1.0"),
+            Figure("non_intrusive/jct_ratio", "mean JCT where `packed` stops nothing", "<= 0.98"),
+            Figure("non_intrusive/p99_9_queue_ratio", "99.9th percentile of queues there"),
+            Figure("non_intrusive/short_jobs_queued_ratio", "waits of jobs of at most 60 s there"),
+            Figure("lucid/mean_jct_s", "mean JCT of `lucid`, s"),
+        ),
+        timeout_s=3600.0,
+    ),
+    Benchmark(
+        "packing_time",
+        "A round of `lucid` with 2,048 waiting jobs takes about 3 ms.",
+        (
+            Figure("lucid/decision_ms_2048", "`lucid`, median, ms", "<= 3"),
+            Figure("packed/decision_ms_2048", "`packed`, median, ms"),
+            Figure("columns_ms_2048", "to read the columns of a round from views of jobs, ms"),
+        ),
+    ),
+    Benchmark(
         "lucid_ablations",
         "What each part of Lucid is worth in the same run; ratios are over the whole of it.",
         (
