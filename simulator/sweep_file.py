@@ -63,6 +63,8 @@ class SweepFile(_Strict):
     services: dict[str, dict[str, Any]] = {}
     boot_s: float = Field(default=300.0, ge=0, allow_inf_nan=False)
     shares: str | None = None
+    pairs: str | None = None
+    usage: str | None = None
     early_s: float | None = Field(default=None, ge=0, allow_inf_nan=False)
     noise: float = Field(default=0.0, ge=0, allow_inf_nan=False)
     profiling_cost_s: float = Field(default=PROFILING_S, ge=0, allow_inf_nan=False)
@@ -118,6 +120,8 @@ class Cell:
     services: str = "{}"  # JSON
     boot_s: float = 300.0
     shares: str | None = None
+    pairs: str | None = None
+    usage: str | None = None
     same_conditions: bool = False
     inputs: tuple[tuple[str, str], ...] = ()  # (which file, SHA-256) when the sweep began
 
@@ -137,6 +141,8 @@ class Cell:
             json.loads(self.services),
             self.boot_s,
             None if self.shares is None else Path(self.shares),
+            pairs=None if self.pairs is None else Path(self.pairs),
+            usage=None if self.usage is None else Path(self.usage),
         )
 
     def about(self) -> dict[str, Any]:
@@ -225,6 +231,8 @@ def cells(sweep: SweepFile, folder: Path) -> Iterator[Cell]:
                         services=json.dumps(sweep.services, sort_keys=True),
                         boot_s=sweep.boot_s,
                         shares=located(sweep.shares),
+                        pairs=located(sweep.pairs),
+                        usage=located(sweep.usage),
                         same_conditions=sweep.same_conditions,
                         inputs=inputs(trace=trace_file, cluster=cluster_file, profiles=profiles),
                     )

@@ -89,8 +89,8 @@ def test_jobs_of_others_are_told_by_their_team_only(api: Api) -> None:
 def test_lists_and_jobs_tell_their_team_where_there_are_teams(api: Api) -> None:
     shared(api)
     found = page(api, "bob", "/jobs")
-    assert "<td>vision</td>" in found
-    assert "<td>ann</td>" in found, "users of a team see whose a job is"
+    assert '<td class="aside">vision</td>' in found
+    assert '<td class="aside">ann</td>' in found, "users of a team see whose a job is"
     assert "<option selected>vision</option>" in page(api, "ops", "/jobs?team=vision")
     assert "No job fits" in page(api, "ops", "/jobs?team=speech")
     assert 'href="/jobs?team=vision">vision</a>' in page(api, "ann", f"/jobs/{api.world.ids['a']}")

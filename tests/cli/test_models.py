@@ -126,7 +126,7 @@ def test_what_a_service_has_learned_is_shown_and_a_correction_becomes_its_option
     )
     document = {"form": "ours", "trees": found.to_json(), "spread": found.to_json(), "codes": {}}
     learned_file.write(Path(Settings().learned_dir) / "durations.json", "durations", document, 5.0)
-    assert "durations: log over like jobs, sum of 22 terms" in ran(capsys, "list")
+    assert "durations: log over like jobs, sum of 26 terms" in ran(capsys, "list")
     assert re.search(r"\n  ann +[+-]", ran(capsys, "show", "durations", "--term", "owner"))
     told = ran(capsys, "constrain", "durations", "--monotone", "gpus", "--pairs", "drop")
     option = re.search(r"--service-option 'durations\.corrections=(.*)'", told)
