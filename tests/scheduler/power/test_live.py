@@ -57,7 +57,7 @@ def story(folder: str) -> dict[str, Any]:
     try:
         found: dict[str, Any] = {"slept": until(lambda: set(states().values()) == {"asleep"})}
         found["raylets"] = [len(local_cluster.raylets(record, i)) for i in range(2)]
-        (actor,) = [p for p in psutil.process_iter(["cmdline"]) if _is_service(p, str(state_dir))]
+        (actor,) = [p for p in psutil.process_iter(["cmdline"]) if _is_service(p, record.mark)]
         actor.send_signal(signal.SIGKILL)
         found["after a kill"] = states()
         found["refused"] = client.check(spec)["refused"]
@@ -82,8 +82,9 @@ def story(folder: str) -> dict[str, Any]:
     return found
 
 
-def _is_service(process: Any, state_dir: str) -> bool:
-    return bool(process.info["cmdline"]) and process.info["cmdline"][0].startswith("ray::AdvisedService")
+def _is_service(process: Any, mark: str) -> bool:
+    command = process.info["cmdline"]
+    return bool(command) and command[0].startswith("ray::AdvisedService") and _has_mark(process, mark)
 
 
 def _has_mark(process: Any, mark: str) -> bool:
