@@ -854,7 +854,7 @@ BENCHMARKS = (
     ),
     Benchmark(
         "packing_time",
-        "A round of `lucid` with 2,048 waiting jobs takes about 3 ms.",
+        "A round of `lucid` with 2,048 waiting jobs takes a few milliseconds.",
         (
             Figure("lucid/decision_ms_2048", "`lucid`, median, ms", "<= 3"),
             Figure("packed/decision_ms_2048", "`packed`, median, ms"),
