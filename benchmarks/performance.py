@@ -822,9 +822,7 @@ BENCHMARKS = (
             Figure("venus/rel_err_mean_jct", "its relative difference from Table 4.6", "<= 0.02"),
             Figure("venus/rel_err_mean_queue", "mean queue: relative difference from Table 4.6", "<= 0.2"),
             Figure("venus/rel_err_p99_9_queue", "99.9th percentile of queues: from Table 4.4", "<= 0.05"),
-            Figure(
-                "finished_in_profiler_error", "parts of jobs that end in the profiler: from Table 4.6", "<= 0.001"
-            ),
+            Figure("finished_in_profiler_error", "parts that end in the profiler: from Table 4.6", "<= 0.001"),
             Figure("profiling_queue_s", "wait for the profiler, s (Table 4.6: 73)", "<= 100"),
             Figure("jct_over_fifo", "mean JCT of `fifo` over that of `lucid`", ">= 5.0"),
             Figure("jct_over_las", "mean JCT of `las` over that of `lucid`", ">= 1.13"),
@@ -839,7 +837,7 @@ BENCHMARKS = (
     ),
     Benchmark(
         "better_than_lucid",
-        "`packed` ends jobs sooner than `lucid` with the same estimates and pairs, also where it stops nothing.",
+        "`packed` ends jobs sooner than `lucid` with the same estimates, also where it stops nothing.",
         (
             Figure("preemptive/jct_ratio", "mean JCT of `packed` over that of `lucid`", "<= 0.95"),
             Figure("preemptive/mean_jct_s", "mean JCT of `packed`, s", "<= 12600"),
