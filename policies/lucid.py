@@ -4,7 +4,7 @@ GPUs times expected duration. Nothing that runs is stopped, but for jobs in the 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated
@@ -16,11 +16,13 @@ from ..core.decisions import Refused, Waiting, WaitReason
 from ..core.gpu_memory import MEMORY_GIB
 from ..core.options import NO_CHOICE
 from ..core.placement import Placement
+from ..core.teams import kind_of
 from ..core.usage import Usage, UsageOn
 from ..core.wording import n_gpus, span
 from .choosing.decided import QueueReasons, decisions_of
 from .contract.explanation import Explanation, expectation, explained, job_of
 from .contract.round import JobView, Plan, Round
+from .contract.sharing import Standing
 from .contract.traits import PolicyTraits
 from .packing.areas import Areas
 from .packing.arrived import Arrived
@@ -28,9 +30,13 @@ from .packing.binder import CAPACITY, Facts, ModeOptions, Packing, Partner, Rule
 from .packing.models import SLOT_S, Arrivals, PackingModels, default_models
 from .packing.profiler import Newcomer, ProfilerOptions, ProfilingOrder, borrows, evicted, returns, started
 from .packing.starting import Sharing, Sizes, Starting
+from .packing_teams import PoolTerms, standings_of, terms_of
+from .placing.speeds import types_for
 from .queueing import QueueingOptions
 from .registry import register
 
+# Starts the job at a position on some GPU types, for a guarantee or not; None: nobody gives way.
+MakesRoom = Callable[[int, tuple[str, ...], bool], Placement | None]
 NAMES = ("tiny", "medium", "jumbo")  # of Sharing Scores
 MOST_TOLD = 4  # jobs that an explanation names
 
@@ -138,13 +144,16 @@ class LucidPolicy:
             slot_s = (np.floor(now / SLOT_S) + 1) * SLOT_S  # the forecast, and with it the mode, may change then
             again_s = slot_s if again_s is None else min(again_s, slot_s)
         placements = areas.held
-        reasons = Reasons(round, placements, order, tried, newcomers)
+        by_pool = {pool: tenants.held for pool, tenants in areas.pools.items()}
+        teams = standings_of(round.sharing, by_pool, round.cluster)
+        reasons = Reasons(round, placements, order, tried, newcomers, teams)
         lost = self.options.profile_progress is Progress.LOST
         return Plan(
             placements,
             decisions=decisions_of(round, placements, reasons.why),
             order=order,
             again_s=again_s,
+            teams=teams,
             lost=frozenset(gone) if lost else frozenset(),
         )
 
@@ -273,27 +282,59 @@ class LucidPolicy:
         areas: Areas,
         others: np.ndarray,
     ) -> np.ndarray:
-        """Start jobs in order, beside partners or alone (Algorithm 4). Return a mask of those that were tried."""
-        options, gpus = self.options, round.columns.gpus.tolist()
-        how = self._mode(round.now)
+        """Start jobs in order, beside partners or alone (Algorithm 4). Return a mask of those that were tried.
+
+        With teams, jobs within guarantees come first.
+        """
+        options, gpus, how = self.options, round.columns.gpus.tolist(), self._mode(round.now)
         stops = (
             how is Packing.OFF if options.on_failure is OnFailure.AUTO else options.on_failure is OnFailure.STOP
         )
         starting, tried = self._starting(round, ids, left_s, areas, how), np.zeros(len(ids), bool)
-        closed, held = set[str](), {id for tenants in areas.every for id in tenants.held}
-        for i in order.tolist():
-            id = ids[i]
-            if others[i] or id in held:
-                continue
-            spec = round.jobs[i].spec
-            pool = spec.pool or ""
-            if (here := starting.get(pool)) is None or pool in closed:
-                continue
-            tried[i] = True
-            waits = here.is_hopeless(gpus[i]) or here.start(id, spec, gpus[i]) is None
-            if waits and stops and here.tenants.has_room_if_empty(spec, gpus[i]):
-                closed.add(pool)
+        held = {pool: tenants.held for pool, tenants in areas.pools.items()}
+        terms = terms_of(round.sharing, held)
+        more = self._room_makers(round, ids, order, left_s, areas, terms)
+        measured = areas.profiler.held if areas.profiler is not None else {}
+        for guaranteed in (True, False) if terms else (False,):
+            closed = set[str]()
+            for i in order.tolist():
+                id, spec = ids[i], round.jobs[i].spec
+                pool = spec.pool or ""
+                if others[i] or id in measured or (here := starting.get(pool)) is None:
+                    continue
+                if id in here.tenants.held or pool in closed:
+                    continue
+                types: tuple[str, ...] = tuple(types_for(spec, gpus[i], here.tenants.cluster))
+                if (own := terms.get(pool)) is not None:
+                    may = own.within if guaranteed else own.borrowable
+                    if not (types := may(id, gpus[i], types)):
+                        continue
+                tried[i] = True
+                found = None if here.is_hopeless(gpus[i]) else here.start(id, spec, gpus[i], types)
+                if found is None and pool in more:
+                    found = more[pool](i, types, guaranteed)
+                    if found is not None:  # what was found in vain may be there now
+                        starting[pool] = self._starting(round, ids, left_s, areas, how)[pool]
+                if found is not None:
+                    if own is not None:
+                        own.gives(id, found)
+                elif guaranteed and own is not None and here.tenants.has_room_if_empty(spec, gpus[i]):
+                    own.kept.update(types)
+                elif stops and here.tenants.has_room_if_empty(spec, gpus[i]):
+                    closed.add(pool)
         return tried
+
+    def _room_makers(
+        self,
+        round: Round,
+        ids: list[str],
+        order: np.ndarray,
+        left_s: np.ndarray,
+        areas: Areas,
+        terms: Mapping[str, PoolTerms],
+    ) -> Mapping[str, MakesRoom]:
+        """Return, by pool, what starts a job where others have to give way; nothing is stopped here."""
+        return {}
 
     def _starting(
         self, round: Round, ids: list[str], left_s: np.ndarray, areas: Areas, how: Packing
@@ -413,6 +454,7 @@ class Reasons:
     order: np.ndarray
     tried: np.ndarray
     newcomers: np.ndarray
+    teams: Mapping[str, Mapping[str, Standing]]
 
     def why(self, i: int) -> Waiting | Refused:
         job = self.round.jobs[i]
@@ -421,7 +463,26 @@ class Reasons:
                 WaitReason.MEASURING, "It waits for a node that measures new jobs; least GPUs come first."
             )
         part = _of_pool(self.round, job.spec.pool or "")
+        if (waits := self._by_teams(job)) is not None:
+            return waits
         return QueueReasons(part, self.placements, self.order, self.tried, len(part.cluster.gpu_types) > 1).why(i)
+
+    def _by_teams(self, job: JobView) -> Waiting | None:
+        """Say that its team's cap keeps a job waiting; None: it does not."""
+        team = None if self.round.sharing is None else self.round.sharing.team.get(job.id)
+        pool, gpus = job.spec.pool or "", job.spec.asked_gpus
+        could = types_for(job.spec, gpus, self.round.cluster.of_pool(pool))
+        if team is None or not could:
+            return None
+        own = {t: self.teams.get(team, {}).get(kind_of(t, pool)) for t in could}
+        full = [
+            t for t, one in own.items() if one is not None and one.cap is not None and one.used + gpus > one.cap
+        ]
+        if len(full) < len(own):
+            return None
+        standing = own[full[0]]
+        assert standing is not None
+        return Waiting(WaitReason.TEAM_CAP, standing.told(team, full[0]))
 
 
 def _of_pool(round: Round, pool: str) -> Round:

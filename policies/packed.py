@@ -6,22 +6,24 @@ left, given what was attained. Jobs that may be preempted give way where that pa
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
+from ..core.placement import Placement
 from .contract.round import Round
 from .contract.traits import PolicyTraits
-from .lucid import LucidOptions, LucidPolicy
+from .lucid import LucidOptions, LucidPolicy, MakesRoom
 from .packing.areas import Areas
 from .packing.binder import Packing, Partner, Rules
 from .packing.models import PackingModels
 from .packing.profiler import ProfilerOptions
 from .packing.starting import Sharing, room_by_stopping
 from .packing.tenants import Tenants
+from .packing_teams import PoolTerms
 from .placing.demand import Demand
-from .placing.speeds import types_for
 from .registry import register
 
 ANY_SCORES = 4  # both may be jumbo
@@ -109,46 +111,63 @@ class PackedPolicy(LucidPolicy):
         rules = super()._rules(how)
         return rules if how is Packing.OFF else replace(rules, capacity=ANY_SCORES)
 
-    def _start(
+    def _room_makers(
         self,
         round: Round,
         ids: list[str],
         order: np.ndarray,
         left_s: np.ndarray,
         areas: Areas,
-        others: np.ndarray,
-    ) -> np.ndarray:
-        """Start jobs in order: alone, else beside a partner, else where jobs give way that have much more left."""
-        gpus = round.columns.gpus.tolist()
-        starting = self._starting(round, ids, left_s, areas, self._mode(round.now))
-        need_gpu_s = self._key(round, left_s).tolist()
-        victims = {pool: self._victims(round, ids, order, tenants) for pool, tenants in areas.pools.items()}
-        at, in_vain, tried = {id: i for i, id in enumerate(ids)}, set[tuple[str, int]](), np.zeros(len(ids), bool)
-        for i in order.tolist():
-            id, spec = ids[i], round.jobs[i].spec
-            pool = spec.pool or ""
-            if others[i] or (here := starting.get(pool)) is None or id in here.tenants.held:
-                continue
-            tried[i] = True
-            if not here.is_hopeless(gpus[i]) and here.start(id, spec, gpus[i]) is not None:
-                continue
-            if (pool, gpus[i]) in in_vain:
-                continue  # a job with less to do found nobody who gives way
-            least = self.options.giving_way.factor * need_gpu_s[i]
-            may = [one for one in victims[pool] if all(need_gpu_s[at[job]] > least for job in one)]
-            types, demand = types_for(spec, gpus[i], here.tenants.cluster), Demand.of(spec)
-            gone = room_by_stopping(here.tenants, id, gpus[i], types, demand, may) if may else None
+        terms: Mapping[str, PoolTerms],
+    ) -> Mapping[str, MakesRoom]:
+        """Return what starts a job where others give way: who has much more left, or who borrowed a guarantee."""
+        if not self.options.preempts:
+            return {}
+        need_gpu_s = dict(zip(ids, self._key(round, left_s).tolist(), strict=True))
+        return {
+            pool: self._makes_room(
+                round, tenants, need_gpu_s, self._victims(round, ids, order, tenants), terms.get(pool)
+            )
+            for pool, tenants in areas.pools.items()
+        }
+
+    def _makes_room(
+        self,
+        round: Round,
+        tenants: Tenants,
+        need_gpu_s: Mapping[str, float],
+        victims: list[list[str]],
+        terms: PoolTerms | None,
+    ) -> MakesRoom:
+        in_vain = set[tuple[int, tuple[str, ...], bool]]()
+
+        def room(i: int, types: tuple[str, ...], guaranteed: bool) -> Placement | None:
+            job, gpus = round.jobs[i], int(round.columns.gpus[i])
+            if (gpus, types, guaranteed) in in_vain:
+                return None  # a job with less to do found nobody who gives way
+            least = self.options.giving_way.factor * need_gpu_s[job.id]
+
+            def gives_way(one: str) -> bool:
+                if guaranteed and terms is not None:
+                    return terms.may_reclaim(one, tenants.held[one], round.now)
+                return need_gpu_s[one] > least
+
+            may = [one for one in victims if all(map(gives_way, one))]
+            before = dict(tenants.held)
+            gone = room_by_stopping(tenants, job.id, gpus, types, Demand.of(job.spec), may) if may else None
             if gone is None:
-                in_vain.add((pool, gpus[i]))
-                continue
-            victims[pool] = [one for one in victims[pool] if not set(one) & set(gone)]
-            starting[pool] = self._starting(round, ids, left_s, areas, self._mode(round.now))[pool]
-        return tried
+                in_vain.add((gpus, types, guaranteed))
+                return None
+            victims[:] = [one for one in victims if not set(one) & set(gone)]
+            for one in gone if terms is not None else ():
+                assert terms is not None
+                terms.takes(one, before[one])
+            return tenants.held[job.id]
+
+        return room
 
     def _victims(self, round: Round, ids: list[str], order: np.ndarray, tenants: Tenants) -> list[list[str]]:
         """Return the jobs that may give way, those on the same GPUs together; who has most to do comes first."""
-        if not self.options.preempts:
-            return []
         columns, least_s = round.columns, self.options.giving_way.least_s
         may = columns.preemptible & (columns.held > 0) & (columns.attained_gpu_s >= least_s * columns.gpus)
         found: dict[frozenset[tuple[str, int]], list[str]] = {}

@@ -12,7 +12,6 @@ from ...core.placement import Placement
 from ...core.usage import Usage
 from ..placing.demand import Demand
 from ..placing.ledger import OverCommitted
-from ..placing.speeds import types_for
 from .binder import Facts, Partner, Rules, chosen, partners
 from .tenants import Tenants
 
@@ -64,9 +63,9 @@ class Starting:
         """Return whether no job of so many GPUs can start any more in this round, whatever it is like."""
         return gpus in self._hopeless
 
-    def start(self, id: str, spec: JobSpec, gpus: int) -> Placement | None:
-        """Start a job beside a partner or alone. Return its GPUs; None: it has to wait."""
-        types, demand = tuple(types_for(spec, gpus, self.tenants.cluster)), Demand.of(spec)
+    def start(self, id: str, spec: JobSpec, gpus: int, types: tuple[str, ...]) -> Placement | None:
+        """Start a job on one of these GPU types, beside a partner or alone. Return its GPUs; None: it waits."""
+        demand = Demand.of(spec)
         most_s = math.inf if self.sharing is Sharing.FIRST else self.eager_cost_s
         found = None if most_s is None else self._beside(id, gpus, types, demand, most_s)
         found = found or self._alone(id, gpus, types, demand)

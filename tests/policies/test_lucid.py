@@ -10,6 +10,8 @@ from coadapt.core.cluster import Cluster, Node
 from coadapt.core.decisions import Waiting, WaitReason
 from coadapt.core.usage import Mean, Usage, UsageOn
 from coadapt.policies.contract.round import JobView, Plan, Round
+from coadapt.policies.contract.sharing import Sharing as TeamSharing
+from coadapt.policies.contract.sharing import TeamTerms
 from coadapt.policies.lucid import LucidOptions, LucidPolicy, Progress
 from coadapt.policies.packing.binder import Packing, Partner
 from coadapt.policies.packing.models import Arrivals, PackingModels
@@ -271,3 +273,46 @@ def test_a_pool_that_is_not_there_is_refused_in_a_sentence() -> None:
         ValueError, match=r"profiler\.pool: 'lab' is no pool with nodes; pools of the cluster: none"
     ):
         first(policy, FOUR, [new("a", 1)])
+
+
+# --- teams ------------------------------------------------------------------------------------------------------
+
+
+def shared(
+    jobs: list[JobView], terms: dict[str, TeamTerms], leased: tuple[str, ...] = (), now: float = 0.0
+) -> Round:
+    """Return a round on eight GPUs; the team of a job is the first letter of its id."""
+    sharing = TeamSharing(terms, {job.id: job.id[0] for job in jobs}, {}, dict.fromkeys(leased, now + 100.0))
+    return Round(now, 60.0, nodes(8), jobs, sharing=sharing)
+
+
+def test_a_cap_is_kept_and_said() -> None:
+    jobs = [waiting("a1", 2, 100.0), waiting("a2", 2, 200.0), waiting("b1", 2, 300.0)]
+    policy = lucid(packing=Packing.OFF)
+    where = shared(jobs, {"a": TeamTerms(cap={"t4": 2}), "b": TeamTerms()})
+    plan = policy.plan(where)
+    assert set(plan.placements) == {"a1", "b1"}
+    decision = plan.decision("a2")
+    assert isinstance(decision, Waiting)
+    assert (decision.reason, decision.detail) == (WaitReason.TEAM_CAP, "Its team a is at its cap of 2 t4.")
+    assert plan.teams["a"]["t4"].used == 2
+
+
+def test_guarantees_are_served_first() -> None:
+    jobs = [waiting("a1", 4, 100.0), waiting("a2", 4, 100.0), waiting("b1", 4, 9000.0)]
+    terms = {"a": TeamTerms(), "b": TeamTerms(guarantee={"t4": 4})}
+    assert set(lucid(packing=Packing.OFF).plan(shared(jobs, terms)).placements) == {"a1", "b1"}
+
+
+def test_while_a_guarantee_waits_nobody_borrows_its_gpus() -> None:
+    policy, terms = lucid(packing=Packing.OFF), {"a": TeamTerms(), "b": TeamTerms(guarantee={"t4": 8})}
+    jobs = [waiting("a1", 4, 100.0)]
+    plan = policy.plan(shared(jobs, terms))
+    jobs = [*goes_on(jobs, plan, 60.0), waiting("a2", 4, 10.0), waiting("b1", 8, 9000.0)]
+    assert set(policy.plan(shared(jobs, terms, now=60.0)).placements) == {"a1"}
+
+
+def test_teams_without_terms_change_nothing() -> None:
+    jobs = [waiting(f"a{number}", 1 + number % 3, 100.0 * number) for number in range(12)]
+    without = lucid().plan(Round(0.0, 60.0, nodes(8), jobs))
+    assert lucid().plan(shared(jobs, {"a": TeamTerms()})).placements == without.placements

@@ -10,12 +10,13 @@ import pytest
 from coadapt.core.cluster import Cluster, Node
 from coadapt.core.usage import Usage
 from coadapt.policies.contract.round import JobView, Plan, Round
+from coadapt.policies.contract.sharing import TeamTerms
 from coadapt.policies.packed import GivingWay, PackedOptions, PackedPolicy
 from coadapt.policies.packing.models import PackingModels
 from coadapt.policies.packing.profiler import ProfilerOptions
 from pydantic import ValidationError
 
-from tests.policies.test_lucid import FOUR, beside, first, goes_on, new, nodes, uses, waiting
+from tests.policies.test_lucid import FOUR, beside, first, goes_on, new, nodes, shared, uses, waiting
 
 NO_PAIRS = {"packing": "off"}
 
@@ -118,6 +119,34 @@ def test_a_measured_job_stays_where_it_is_while_nobody_waits_to_be_measured() ->
     assert plan.placements["b"] == there
     assert plan.placements["a"] != there
     assert plan.lost == frozenset(), "and keeps what it has trained"
+
+
+def test_a_guarantee_takes_back_what_is_borrowed_but_no_leased_job() -> None:
+    terms = {"a": TeamTerms(), "b": TeamTerms(guarantee={"t4": 4})}
+    for leased, served in (((), {"a1", "b1"}), (("a1", "a2"), {"a1", "a2"})):
+        policy, jobs = packed(**NO_PAIRS), [waiting("a1", 4, 1000.0), waiting("a2", 4, 2000.0)]
+        plan = policy.plan(shared(jobs, terms))
+        jobs = [*later(jobs, plan, 300.0), waiting("b1", 4, 90_000.0)]
+        assert set(policy.plan(shared(jobs, terms, leased, 300.0)).placements) == served
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_no_team_ever_exceeds_its_cap(seed: int) -> None:
+    random, policy = np.random.default_rng(seed), packed(giving_way=GivingWay(factor=1.0, least_s=0.0))
+    terms = {"a": TeamTerms(guarantee={"t4": 2}, cap={"t4": 3}), "b": TeamTerms(cap={"t4": 6}), "c": TeamTerms()}
+    jobs: list[JobView] = []
+    for turn in range(20):
+        for number in range(int(random.integers(0, 4))):
+            team, seconds = str(random.choice(list("abc"))), float(random.lognormal(6, 2))
+            jobs.append(
+                waiting(f"{team}{turn}-{number}", int(random.choice([1, 2, 4])), seconds, submitted_s=60.0 * turn)
+            )
+        plan = policy.plan(shared(jobs, terms, now=60.0 * turn))
+        used = {team: sum(at.gpus for id, at in plan.placements.items() if id[0] == team) for team in "abc"}
+        assert used["a"] <= 3
+        assert used["b"] <= 6
+        assert {team: by["t4"].used for team, by in plan.teams.items() if "t4" in by}.items() <= used.items()
+        jobs = [job for job in later(jobs, plan, 60.0) if job.placement is None or random.random() > 0.2]
 
 
 @pytest.mark.parametrize("seed", range(15))
