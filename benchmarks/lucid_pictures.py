@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from coadapt.simulator.compat.lucid_packed import Replayed
@@ -154,10 +155,10 @@ def _bars(runs: Mapping[str, Ran], masks: list[np.ndarray], labels: list[str], w
     return _saved(figure, path)
 
 
-def _saved(figure: object, path: Path) -> Path:
+def _saved(figure: Any, path: Path) -> Path:
     import matplotlib.pyplot as plt
 
-    figure.tight_layout()  # type: ignore[attr-defined]
-    figure.savefig(path, dpi=120)  # type: ignore[attr-defined]
-    plt.close(figure)  # type: ignore[arg-type]
+    figure.tight_layout()
+    figure.savefig(path, dpi=120)
+    plt.close(figure)
     return path

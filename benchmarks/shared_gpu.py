@@ -147,7 +147,7 @@ class Stage:
             if time.monotonic() > deadline_s:
                 rows = [(row["id"], row["status"], row["reason"]) for row in self.client.list()]
                 raise SystemExit(f"{what}: it takes too long; {rows}")
-            time.sleep(0.02)
+            time.sleep(0.02)  # between two looks, up to a limit
 
     def steps(self, job: Job) -> None:
         """Wait for one more step than there were."""
@@ -180,7 +180,7 @@ class Stage:
         began_s = time.monotonic()
         parts = {job.id: Parts(job.process) for job in jobs if job.kind == "plain"}
         while time.monotonic() < began_s + self.window_s:
-            time.sleep(0.003)
+            time.sleep(0.003)  # between two looks at whether a process is stopped
             for part in parts.values():
                 part.look()
         together = [job.speed(began_s, began_s + self.window_s) for job in jobs]

@@ -12,6 +12,7 @@ import typer
 from .exit_codes import Interrupted
 from .options import by_option
 from .plain import say
+from .replay_options import Estimates, Events, Format, Pairs, RoundInterval, Usage
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -51,31 +52,18 @@ def register(app: typer.Typer, show: Callable[[Any, bool], None], default_cluste
             list[str] | None,
             typer.Option("--set", metavar="NAME=VALUE", help="Keep an option at a value; repeatable."),
         ] = None,
-        format: Annotated[
-            str | None,
-            typer.Option(help="The trace's format, if its header does not tell; an unknown one lists all."),
-        ] = None,
+        format: Format = None,
         profiles: Annotated[
             Path | None, typer.Option(help="Measured profiles, as for `coadapt simulate`.")
         ] = None,
-        round_interval: Annotated[float, typer.Option(help="Seconds between scheduling rounds.")] = 60.0,
-        events: Annotated[
-            bool, typer.Option("--events", help="Rounds when jobs arrive or end, instead of at intervals.")
-        ] = False,
+        round_interval: RoundInterval = 60.0,
+        events: Events = False,
         lengths: Annotated[
             str, typer.Option(help="What policies are told of durations, as for `coadapt simulate`.")
         ] = "told",
-        estimates: Annotated[
-            Path | None, typer.Option(help="With --lengths estimated: CSV with the columns job_id and estimate_s.")
-        ] = None,
-        pairs: Annotated[
-            Path | None,
-            typer.Option(metavar="FILE.csv", help="Measured speeds of jobs that share GPUs, by their kinds."),
-        ] = None,
-        usage: Annotated[
-            Path | None,
-            typer.Option(metavar="FILE.csv", help="What each job uses of its GPUs, for policies that share GPUs."),
-        ] = None,
+        estimates: Estimates = None,
+        pairs: Pairs = None,
+        usage: Usage = None,
         out: Annotated[
             Path | None,
             typer.Option(metavar="FILE.yaml", help="Write the choice there, for `coadapt up --settings`."),
@@ -135,7 +123,7 @@ def search(
     found: Calibration,
 ) -> None:
     """Read what is to be replayed, and fill `found`. Raise ValueError, in one sentence, for bad input."""
-    from ..policies.catalogue import make_policy, policy_class
+    from ..policies.catalogue import make_policy, options_model
     from ..policies.warm_up import warm_up
     from ..simulator.calibration.calibrate import calibrate
     from ..simulator.calibration.space import space_of
@@ -145,8 +133,7 @@ def search(
     from ..simulator.traces.readers import read_trace
     from ..simulator.traces.workload import Workload
 
-    model = policy_class(policy).Options  # type: ignore[attr-defined]
-    space = space_of(model, f"policy {policy}", ranges, fixed)
+    space = space_of(options_model(policy), f"policy {policy}", ranges, fixed)
     make_policy(policy, **space.defaults())
     workload, nodes = read_trace(trace, format), read_cluster(cluster)
     source = source_of(bool(workload.steps.any()), profiles, nodes)

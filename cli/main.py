@@ -38,6 +38,7 @@ from . import webhook as webhook_verbs
 from . import whatif as whatif_verb
 from .exit_codes import AmbiguousJob, Exit, Interrupted, JobNotFound, code_of
 from .plain import printable, say
+from .replay_options import Estimates, Events, Format, Pairs, RoundInterval, Usage
 
 if TYPE_CHECKING:
     from ..client.client import Client
@@ -170,7 +171,7 @@ def up(
         str | None, typer.Option(help='Start a cluster of emulated nodes here, such as "1x a100:4, 2x t4:4".')
     ] = None,
     address: Annotated[str | None, typer.Option(help='Serve a Ray cluster that runs; "auto" finds it.')] = None,
-    round_interval: Annotated[float, typer.Option(help="Seconds between scheduling rounds.")] = 60.0,
+    round_interval: RoundInterval = 60.0,
     policy: Annotated[
         str, typer.Option(help="The policy, such as sia, coadapt, srtf or fifo; an unknown one lists all.")
     ] = "sia",
@@ -878,9 +879,7 @@ def simulate(
         Path | None,
         typer.Option(help="Jobs to replay: JSON lines, CSV of Sia, COpter, Helios, Philly or PAI, or Gavel's."),
     ] = None,
-    format: Annotated[
-        str | None, typer.Option(help="The trace's format, if its header does not tell; an unknown one lists all.")
-    ] = None,
+    format: Format = None,
     cluster: Annotated[
         str | None,
         typer.Option(
@@ -896,10 +895,8 @@ def simulate(
         list[str] | None,
         typer.Option(metavar="NAME=VALUE", help="An option of the policy, where only one is given; repeatable."),
     ] = None,
-    round_interval: Annotated[float, typer.Option(help="Seconds between scheduling rounds.")] = 60.0,
-    events: Annotated[
-        bool, typer.Option("--events", help="Rounds when jobs arrive or end, instead of at intervals.")
-    ] = False,
+    round_interval: RoundInterval = 60.0,
+    events: Events = False,
     early: Annotated[
         float | None,
         typer.Option(
@@ -927,9 +924,7 @@ def simulate(
             "same user, unknown, foretold by the service durations, perturbed as Helios' estimates, or estimated."
         ),
     ] = "told",
-    estimates: Annotated[
-        Path | None, typer.Option(help="With --lengths estimated: CSV with the columns job_id and estimate_s.")
-    ] = None,
+    estimates: Estimates = None,
     service: Annotated[
         list[str] | None,
         typer.Option(help="A service that runs beside the policy; repeatable; an unknown one lists all."),
@@ -975,14 +970,8 @@ def simulate(
             "virtual cluster names, or of its user's.",
         ),
     ] = None,
-    pairs: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE.csv", help="Measured speeds of jobs that share GPUs, by their kinds."),
-    ] = None,
-    usage: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE.csv", help="What each job uses of its GPUs, for policies that share GPUs."),
-    ] = None,
+    pairs: Pairs = None,
+    usage: Usage = None,
     jobs: Annotated[int, typer.Option(help="Without --trace: jobs to make up.")] = 160,
     rate: Annotated[float, typer.Option(help="Without --trace: jobs submitted per hour.")] = 20.0,
     seed: Annotated[int, typer.Option(min=0, help="Seed of everything drawn.")] = 0,
@@ -1106,9 +1095,7 @@ def study(
     trace: Annotated[
         Path, typer.Argument(metavar="TRACE", help="A trace, as for `coadapt simulate`, or a saved run.")
     ],
-    format: Annotated[
-        str | None, typer.Option(help="The trace's format, if its header does not tell; an unknown one lists all.")
-    ] = None,
+    format: Format = None,
     cluster: Annotated[
         str | None,
         typer.Option(help='The nodes of the trace, such as "6x t4:4, 2x a100:8", or a YAML or CSV file.'),

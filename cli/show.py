@@ -79,7 +79,8 @@ def where(job: Mapping[str, object]) -> str:
     kind, share = job["gpu_type"] or "GPUs", float(str(job.get("share", 1.0)))
     if share >= 1:
         return f"{job['gpus']} {kind}{label}"
-    beside: Sequence[str] = job.get("beside", ())  # type: ignore[assignment]
+    told = job.get("beside")
+    beside = list(map(str, told)) if isinstance(told, list) else []
     part = f"{share:g} x {kind}" if job["gpus"] == 1 else f"{share:g} of {job['gpus']} {kind}"
     partners = f" with {', '.join(beside)}" if beside else ""
     return f"{part}{partners}{label}"

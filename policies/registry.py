@@ -58,6 +58,12 @@ def name_of(policy: object) -> str:
     return next((name for name, known in _POLICIES.items() if known is kind), kind.__name__)
 
 
+def options_model(name: str) -> type[BaseModel]:
+    """Return the model of a policy's options. Raises ValueError for an unknown name."""
+    model: type[BaseModel] = policy_class(name).Options  # type: ignore[attr-defined]  # `register` checked it
+    return model
+
+
 def make_policy(name: str, **options: Any) -> Policy:
     """Return a new policy.
 
@@ -65,7 +71,6 @@ def make_policy(name: str, **options: Any) -> Policy:
         ValueError: for an unknown name, an unknown option or a value that is not accepted.
     """
     policy = policy_class(name)
-    model: type[BaseModel] = policy.Options  # type: ignore[attr-defined]
-    chosen = options_of(model, f"policy {name}", options)
+    chosen = options_of(options_model(name), f"policy {name}", options)
     made: Policy = policy(chosen)  # type: ignore[call-arg]  # a class takes its own Options
     return made

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from coadapt.core.identity import Reader
@@ -146,7 +146,7 @@ def test_a_state_that_changes_meanwhile_is_told(api: Api) -> None:
     assert state is not None
     api.world.all = cluster("2x t4:4")
     api.world.nodes.snapshot = nodes_of(api.world.all)
-    desk = api.service.desks.methods["whatif"].__self__  # type: ignore[attr-defined]
+    desk = cast(Any, api.service.desks.methods["whatif"]).__self__
     api.world.play("go")
     planned(api)
     assert desk._changed_since(state, None) == ["the cluster's nodes have changed meanwhile; ask again"]
@@ -160,7 +160,7 @@ def test_what_has_ended_meanwhile_is_not_named_to_others(api: Api) -> None:
     assert state is not None
     api.world.play("cancel b\ngo")
     planned(api)
-    desk = api.service.desks.methods["whatif"].__self__  # type: ignore[attr-defined]
+    desk = cast(Any, api.service.desks.methods["whatif"]).__self__
     assert desk._changed_since(state, None) == [f"{api.world.ids['b']} has ended meanwhile"]
     assert desk._changed_since(state, Reader("ann")) == ["a job has ended meanwhile"]
 

@@ -19,7 +19,7 @@ from coadapt.cli.main import app
 from coadapt.core.settings import Settings
 from coadapt.deploy import settings_file
 from coadapt.estimators.interpretable import needs
-from coadapt.policies.catalogue import make_policy, policy_class, policy_names
+from coadapt.policies.catalogue import make_policy, options_model, policy_names
 from coadapt.policies.las import LasOptions
 from coadapt.policies.lucid import LucidOptions
 from coadapt.policies.packed import PackedOptions
@@ -125,7 +125,7 @@ def test_bad_ranges_and_values_are_one_sentence(ranges: dict[str, str], fixed: d
 
 @pytest.mark.parametrize("policy", policy_names())
 def test_what_is_drawn_of_each_policy_is_accepted_by_it(policy: str) -> None:
-    found = space_of(policy_class(policy).Options, f"policy {policy}", {}, {})  # type: ignore[attr-defined]
+    found = space_of(options_model(policy), f"policy {policy}", {}, {})
     random = np.random.default_rng(0)
     for _ in range(20):
         point = {one.name: one.dimension.at(float(random.uniform())) for one in found.choices}

@@ -1,0 +1,25 @@
+"""Options that every command has that replays a trace."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Format = Annotated[
+    str | None, typer.Option(help="The trace's format, if its header does not tell; an unknown one lists all.")
+]
+RoundInterval = Annotated[float, typer.Option(help="Seconds between scheduling rounds.")]
+Events = Annotated[bool, typer.Option("--events", help="Rounds when jobs arrive or end, instead of at intervals.")]
+Estimates = Annotated[
+    Path | None, typer.Option(help="With --lengths estimated: CSV with the columns job_id and estimate_s.")
+]
+Pairs = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE.csv", help="Measured speeds of jobs that share GPUs, by their kinds."),
+]
+Usage = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE.csv", help="What each job uses of its GPUs, for policies that share GPUs."),
+]
