@@ -1,10 +1,11 @@
 """The service under what a large cluster asks of it, over a store as it is after months.
 
-    python -m benchmarks.load [--ended 100000] [--queued 10000] [--running 500] [--seconds 120]
+    python -m benchmarks.load [--ended 100000] [--queued 10000] [--running 500] [--seconds 120] [--no-teams]
 
 A real Ray cluster, the real scheduler and API; only the executors are stubs. They report each 30 s over Ray, and
 measure a job for 30 s. Other processes submit ten jobs and read twenty pages of the list a second, have 100
-streams of events open and follow 20 logs. All of it shares the machine's cores, clients too.
+streams of events open and follow 20 logs. 20 browsers have a page open, which comes anew as things change. The
+jobs are those of four teams with guarantees and caps. All of it shares the machine's cores, clients too.
 * tick_p99_ms, report_ms: of the scheduler's loop without its rounds, and CPU of one event of an executor.
 * tick_growth: the median tick over the store with ended jobs, over that of one without any; nobody asks then.
 * service_core_share, api_core_share: CPU seconds a second. service_mib, api_mib: PSS.
@@ -19,7 +20,8 @@ import resource
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -29,8 +31,9 @@ from .arguments import at_least
 from .harness import finish, table
 from .months.clients import Plan
 from .months.house import House, house, own_folder, pss_mib, settings_in
-from .months.many_jobs import fill
+from .months.many_jobs import fill, teams_of
 
+BROWSERS = 20
 QUIET_S = 45.0  # of ticks that nobody disturbs
 LISTS = 5
 MOST_GPUS = 64  # of an emulated node
@@ -42,10 +45,12 @@ def main() -> None:
     parser.add_argument("--queued", type=at_least(0), default=10_000)
     parser.add_argument("--running", type=at_least(1), default=500)
     parser.add_argument("--seconds", type=at_least(1), default=120)
+    parser.add_argument("--no-teams", action="store_true", help="the cluster has no teams")
     args = parser.parse_args()
+    teams = not args.no_teams
     with own_folder() as folder:  # for both: a process reads Ray's token once
-        figures = measured(folder / "with", args.ended, args.queued, args.running, args.seconds)
-        without = quiet_ticks(folder / "without", 0, args.queued, args.running)
+        figures = measured(folder / "with", args.ended, args.queued, args.running, args.seconds, teams)
+        without = quiet_ticks(folder / "without", 0, args.queued, args.running, teams)
     figures["tick_growth"] = round(figures.pop("quiet_tick_ms") / without, 3)
     table(
         f"{args.ended:,} ended, {args.queued:,} queued, {args.running:,} running; clients for {args.seconds} s",
@@ -55,16 +60,27 @@ def main() -> None:
     finish("load", figures, f"{args.ended} ended, {args.queued} queued, {args.running} running")
 
 
-def measured(folder: Path, ended: int, queued: int, running: int, seconds: float) -> dict[str, float]:
-    """Return all figures over one store."""
+@contextmanager
+def busy_house(folder: Path, ended: int, queued: int, running: int, teams: bool) -> Iterator[House]:
+    """Yield a service over a store of so many jobs, once those that run do."""
     settings = settings_in(folder)
     folder.mkdir()
-    fill(settings, ended, queued + running)
+    fill(settings, ended, queued + running, of_teams=teams)
     with house(settings, _nodes(running)) as subject:
+        if teams:
+            subject.ask("apply_teams", teams_of(running))
         subject.until_running(running)
+        yield subject
+
+
+def measured(folder: Path, ended: int, queued: int, running: int, seconds: float, teams: bool) -> dict[str, float]:
+    """Return all figures over one store."""
+    with busy_house(folder, ended, queued, running, teams) as subject:
         figures = {"quiet_tick_ms": _quiet_tick_ms(subject)}
         jobs = [row["id"] for row in subject.client._api.get("/v1/jobs", phase="running", limit=20)["items"]]
-        plan = Plan(seconds=seconds, logs=tuple(jobs), package=subject.put_package(folder / "script"))
+        plan = Plan(
+            seconds=seconds, pages=BROWSERS, logs=tuple(jobs), package=subject.put_package(folder / "script")
+        )
         subject.ask("forget_times")
         before, api_before = subject.ask("times"), _cpu_s(subject.api())
         began_s = time.monotonic()
@@ -79,11 +95,14 @@ def measured(folder: Path, ended: int, queued: int, running: int, seconds: float
             "list_page_p99_ms": _ms(found.list_s, 0.99),
             "event_p50_ms": _ms(found.event_s, 0.5),
             "event_p99_ms": _ms(found.event_s, 0.99),
+            "page_anew_p50_ms": _ms(found.page_s, 0.5),
+            "page_anew_p99_ms": _ms(found.page_s, 0.99),
             "tick_p99_ms": _ms(after["ticks"], 0.99),
             "round_p99_ms": _ms(after["rounds"], 0.99),
             "report_ms": round(float(np.mean(after["reports"])) * 1e3, 3),
             "submitted": len(found.submitted),
             "pages": len(found.list_s),
+            "pages_anew": len(found.page_s),
             "events": len(found.event_s),
             "logs_followed": found.followed,
             "failed": sum(found.failed.values()),
@@ -99,13 +118,9 @@ def measured(folder: Path, ended: int, queued: int, running: int, seconds: float
         return figures
 
 
-def quiet_ticks(folder: Path, ended: int, queued: int, running: int) -> float:
+def quiet_ticks(folder: Path, ended: int, queued: int, running: int, teams: bool) -> float:
     """Return the median milliseconds of a tick over a store that nobody asks."""
-    settings = settings_in(folder)
-    folder.mkdir()
-    fill(settings, ended, queued + running)
-    with house(settings, _nodes(running)) as subject:
-        subject.until_running(running)
+    with busy_house(folder, ended, queued, running, teams) as subject:
         return _quiet_tick_ms(subject)
 
 

@@ -580,12 +580,13 @@ BENCHMARKS = (
     ),
     Benchmark(
         "load",
-        "100,000 ended, 10,000 queued and 500 running jobs (stub executors); 10 submits and 20 pages a second, "
-        "100 event streams, 20 log followers. Clients share the two cores.",
+        "100,000 ended, 10,000 queued and 500 running jobs of four teams (stub executors); 10 submits and "
+        "20 pages of the list a second, 100 event streams, 20 log followers, 20 browsers. Clients share the two cores.",
         (
             Figure("submit_p99_ms", "a submit, p99, ms", "<= 50"),
             Figure("list_page_p99_ms", "a page of the list, p99, ms", "<= 50"),
             Figure("event_p99_ms", "an event reaches its stream, p99, ms", "<= 500"),
+            Figure("page_anew_p99_ms", "an open page comes anew, p99, ms"),
             Figure("tick_p99_ms", "a tick without a round, p99, ms", "<= 50"),
             Figure("report_ms", "an executor's event, CPU, ms", "<= 5"),
             Figure("tick_growth", "a tick with 100,000 ended jobs over one without", "<= 1.2"),

@@ -179,7 +179,7 @@ class LucidPolicy:
 
     def _is_new(self, job: JobView) -> bool:
         gpus, options = job.spec.asked_gpus, self.options.profiler
-        return gpus <= options.n_prof and job.attained_gpu_s < options.burst_s * gpus
+        return gpus <= options.n_prof and job.attained_gpu_s < options.burst_s * gpus and job.spec.preemptible
 
     def _forget(self, ids: Collection[str]) -> None:
         if max(len(self._totals), len(self._fits)) > 2 * len(ids) + 1000:  # now and then is enough
@@ -208,18 +208,21 @@ class LucidPolicy:
     # --- the profiler -----------------------------------------------------------------------------------------
 
     def _newcomers(self, round: Round, ids: list[str], areas: Areas) -> np.ndarray:
-        """Return (jobs,) a mask of those that are measured, or wait for it."""
+        """Return (jobs,) a mask of those that are measured, or wait for it.
+
+        A job that may not be stopped could not leave again, so that it is measured where it runs.
+        """
         columns, options, own = round.columns, self.options.profiler, areas.profiler
         if own is None:
             return np.zeros(len(ids), bool)
         new = (columns.gpus <= options.n_prof) & (columns.attained_gpu_s < options.burst_s * columns.gpus)
-        new &= columns.held == 0
+        new &= (columns.held == 0) & columns.preemptible
         for i in np.flatnonzero(new).tolist():
             if (fits := self._fits.get(ids[i])) is None:
                 job = round.jobs[i]
                 fits = self._fits[ids[i]] = own.has_room_if_empty(job.spec, job.spec.asked_gpus)
             new[i] = fits
-        new[[i for i, id in enumerate(ids) if id in own.held]] = True
+        new[[i for i, id in enumerate(ids) if id in own.held and columns.preemptible[i]]] = True
         return new
 
     def _measure(

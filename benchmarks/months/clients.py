@@ -1,4 +1,4 @@
-"""Many clients of an API at once, in one process: submits, pages of lists, streams of events, followed logs.
+"""Many clients of an API at once: submits, pages of lists, streams of events, followed logs, open browsers.
 
     python -m benchmarks.months.clients URL PLAN < TOKEN
 
@@ -22,16 +22,19 @@ import httpx
 from .many_jobs import SPEC
 
 WAIT_S = 60.0
+PAGES = ("/", "/jobs", "/timeline", "/rounds", "/teams")
+PAGE_EVERY_S = 1.0  # a page asks for itself at most so often, as `dashboard/static/page.js` does
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What clients do for some seconds. `logs`: jobs whose logs are followed."""
+    """What clients do for some seconds. `logs`: jobs whose logs are followed. `pages`: open in browsers."""
 
     seconds: float = 60.0
     submits_per_s: float = 10.0
     lists_per_s: float = 20.0
     streams: int = 100
+    pages: int = 0
     logs: tuple[str, ...] = ()
     package: str = ""
 
@@ -43,6 +46,7 @@ class Found:
     submit_s: list[float] = field(default_factory=list)
     list_s: list[float] = field(default_factory=list)
     event_s: list[float] = field(default_factory=list)
+    page_s: list[float] = field(default_factory=list)
     followed: int = 0
     submitted: list[str] = field(default_factory=list)
     failed: dict[str, int] = field(default_factory=dict)
@@ -64,15 +68,16 @@ class Clients:
         plan = self._plan
         streams = [asyncio.create_task(self._stream(at)) for at in range(plan.streams)]
         logs = [asyncio.create_task(self._log(job_id)) for job_id in plan.logs]
+        pages = [asyncio.create_task(self._page(PAGES[at % len(PAGES)])) for at in range(plan.pages)]
         await asyncio.sleep(1.0)  # streams stand before there is something to send
         await asyncio.gather(
             self._often(plan.submits_per_s, self._submit),
             self._often(plan.lists_per_s, self._list),
             asyncio.sleep(plan.seconds),
         )
-        for task in [*streams, *logs]:
+        for task in [*streams, *logs, *pages]:
             task.cancel()
-        await asyncio.gather(*streams, *logs, return_exceptions=True)
+        await asyncio.gather(*streams, *logs, *pages, return_exceptions=True)
         await self._http.aclose()
 
     async def _often(self, per_s: float, work: Callable[[], Awaitable[None]]) -> None:
@@ -124,6 +129,28 @@ class Clients:
                 # Each stream reads all events; one of ten looks into them, as its clients share one core here.
                 if at % 10 == 0 and line.startswith("data: "):
                     self.found.event_s.append(time.time() - json.loads(line[6:])["time_s"])
+
+    async def _page(self, path: str) -> None:
+        """Be a browser with an open page: it listens, and asks for the page anew when something changed."""
+        changed = asyncio.Event()
+        anew = asyncio.create_task(self._anew(path, changed))
+        try:
+            async with self._http.stream("GET", "/v1/events", timeout=httpx.Timeout(WAIT_S, read=None)) as answer:
+                async for line in answer.aiter_lines():
+                    if line.startswith("data: "):
+                        changed.set()
+        finally:
+            anew.cancel()
+
+    async def _anew(self, path: str, changed: asyncio.Event) -> None:
+        while await changed.wait():
+            changed.clear()
+            began_s = time.monotonic()
+            answer = await self._http.get(path)
+            self.found.page_s.append(time.monotonic() - began_s)
+            if answer.status_code != 200 or "</main>" not in answer.text:
+                self._fail(f"page {path} {answer.status_code}")
+            await asyncio.sleep(PAGE_EVERY_S)
 
     async def _log(self, job_id: str) -> None:
         path, patience = f"/v1/jobs/{job_id}/logs", httpx.Timeout(WAIT_S, read=None)

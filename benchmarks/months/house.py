@@ -76,12 +76,12 @@ class House:
 
         Those that ask now and then are apart from those that read all the time, whose own work would delay them.
         """
-        asking, reading = replace(plan, streams=0, logs=()), replace(plan, submits_per_s=0.0, lists_per_s=0.0)
+        asking = replace(plan, streams=0, logs=(), pages=0)
+        reading = replace(plan, submits_per_s=0.0, lists_per_s=0.0)
         with ThreadPoolExecutor() as pool:
             one, other = pool.map(self._clients, (asking, reading))
-        return Found(
-            one.submit_s, one.list_s, other.event_s, other.followed, one.submitted, {**one.failed, **other.failed}
-        )
+        failed = {**one.failed, **other.failed}
+        return replace(other, submit_s=one.submit_s, list_s=one.list_s, submitted=one.submitted, failed=failed)
 
     def _clients(self, plan: Plan) -> Found:
         words = [sys.executable, "-m", "benchmarks.months.clients", self.record.url, json.dumps(asdict(plan))]

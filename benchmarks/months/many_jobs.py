@@ -7,6 +7,7 @@ from contextlib import closing
 from dataclasses import replace
 from functools import cache
 from itertools import chain
+from typing import Any
 
 import numpy as np
 from coadapt.core.job import JobSpec, Phase
@@ -21,6 +22,7 @@ from coadapt.scheduler.store.intervals import UsageInterval
 from coadapt.scheduler.store.store import Store
 
 OWNERS = ("ann", "bob", "eve", "joe")
+TEAMS = {"ann": "vision", "bob": "speech", "eve": "ads", "joe": "lab"}
 BATCH = 1000
 GPU_TYPE = "t4"
 SPEC = {"name": "job", "script": "train.py", "resources": {"max_gpus": 1}}
@@ -37,8 +39,12 @@ def measured() -> Measurements:
     return known
 
 
-def fill(settings: Settings, ended: int, queued: int) -> None:
-    """Write a new store with so many jobs that have ended, and so many that wait behind them."""
+def fill(settings: Settings, ended: int, queued: int, of_teams: bool = False) -> None:
+    """Write a new store with so many jobs that have ended, and so many that wait behind them.
+
+    Args:
+        of_teams: whether those that wait are jobs of `teams_of`.
+    """
     store = Store(settings.store_path)
     now = SystemClock().steady_s()
     try:
@@ -53,7 +59,7 @@ def fill(settings: Settings, ended: int, queued: int) -> None:
         for first in range(0, queued, BATCH):
             with store.together():
                 names = range(first, min(first + BATCH, queued))
-                store.save_all([_waiting(store, f"waiting-{at}", now) for at in names], [], now)
+                store.save_all([_waiting(store, f"waiting-{at}", now, of_teams) for at in names], [], now)
     finally:
         store.close()
 
@@ -69,9 +75,10 @@ def _end_one(store: Store, now: float) -> None:
     store.log(*(Event(EventKind.LEARNED, now, job.id) for _ in range(3)))
 
 
-def _waiting(store: Store, key: str, now: float) -> JobRecord:
+def _waiting(store: Store, key: str, now: float, of_teams: bool = False) -> JobRecord:
     owner = OWNERS[hash_of(key) % len(OWNERS)]
-    job, _ = store.submit(JobSpec.model_validate(SPEC), now, idempotency_key=key, owner=owner)
+    spec = JobSpec.model_validate(SPEC | ({"team": TEAMS[owner]} if of_teams else {}))
+    job, _ = store.submit(spec, now, idempotency_key=key, owner=owner)
     return replace(
         job,
         state=advance(job.state, Phase.QUEUED, now),
@@ -79,6 +86,14 @@ def _waiting(store: Store, key: str, now: float) -> JobRecord:
         profiles=(ProfileRun(GPU_TYPE, ok=True),),
         largest_gpus={GPU_TYPE: 1},
     )
+
+
+def teams_of(gpus: int) -> dict[str, Any]:
+    """Return a file of teams that are guaranteed three quarters of a cluster, and may each have half of it."""
+    promised = {"guarantee": {GPU_TYPE: gpus * 3 // 16}, "cap": {GPU_TYPE: gpus // 2}}
+    teams = {team: {"users": [user], **promised} for user, team in TEAMS.items()}
+    teams[TEAMS[OWNERS[0]]]["default"] = True
+    return {"teams": teams}
 
 
 def hash_of(text: str) -> int:

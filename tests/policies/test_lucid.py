@@ -186,6 +186,15 @@ def test_a_job_is_measured_for_t_prof_and_then_goes_to_the_others() -> None:
     assert plan.lost == frozenset()
 
 
+def test_a_job_that_may_not_be_stopped_is_measured_where_it_runs() -> None:
+    policy, job = lucid(profiler=MEASURES), new("a", 1)
+    job = replace(job, spec=job.spec.model_copy(update={"preemptible": False}))
+    plan = first(policy, FOUR, [job])
+    assert plan.placements["a"].shares[0].node_id != "n3"
+    jobs = [replace(one, usage=uses(0.1)) for one in goes_on([job], plan, 300.0)]
+    assert first(policy, FOUR, jobs, 300.0).placements == plan.placements
+
+
 def test_work_that_was_done_while_measured_is_lost_only_if_that_is_asked_for() -> None:
     policy, jobs = lucid(profiler=MEASURES, profile_progress=Progress.LOST), [new("a", 1)]
     plan = first(policy, FOUR, jobs)
