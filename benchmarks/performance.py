@@ -581,7 +581,8 @@ BENCHMARKS = (
     Benchmark(
         "load",
         "100,000 ended, 10,000 queued and 500 running jobs of four teams (stub executors); 10 submits and "
-        "20 pages of the list a second, 100 event streams, 20 log followers, 20 browsers. Clients share the two cores.",
+        "20 pages of the list a second, 100 event streams, 20 log followers, 20 browsers. Clients share the "
+        "two cores.",
         (
             Figure("submit_p99_ms", "a submit, p99, ms", "<= 50"),
             Figure("list_page_p99_ms", "a page of the list, p99, ms", "<= 50"),

@@ -128,6 +128,7 @@ class Column:
     `restart`: what a restart costs a job, in words.
     `has_lengths`: jobs have a duration.
     `crosses_pools`: the policy plans all pools at once. `shares_gpus`: two jobs may be on one GPU.
+    `knows_uses`: it is known what some jobs use of their GPUs.
     """
 
     timing: Timing
@@ -139,6 +140,7 @@ class Column:
     has_lengths: bool = False
     crosses_pools: bool = False
     shares_gpus: bool = False
+    knows_uses: bool = False
 
     def described(self, under: Conditions, pools: tuple[str, ...] = (), named: bool = False) -> dict[str, str]:
         """Return the conditions by name, both in words.
@@ -172,7 +174,7 @@ class Column:
         found["pools"] = f"{', '.join(pools)}: {how}" if pools else without
         if self.shares_gpus:
             measured = "as measured, else as a model says" if under.pairs is not None else "as a model says"
-            known = measured if under.usage is not None else "none, as nobody knows what jobs use"
+            known = measured if self.knows_uses else "none, as nobody knows what jobs use"
             found["speed of jobs on one GPU"] = known
         return found
 

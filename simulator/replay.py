@@ -46,7 +46,7 @@ from .run import Simulation
 from .scaling import BoughtNodes
 from .traces.cluster_file import SimulatedCluster
 from .traces.estimates import read_estimates
-from .traces.job_usage import JobUsage, read_usage, unknown
+from .traces.job_usage import JobUsage, of_trace, read_usage
 from .traces.profile_runs import with_profile_runs
 from .traces.workload import Workload
 
@@ -108,7 +108,8 @@ def simulation(
     sources = _sources(whole, under, services)
     shared = None if under.shares is None else shares_of(under.shares, workload, nodes)
     traits = make_policy(policy, **options).traits
-    beside = shared_gpus(under, whole.ids) if traits.shares_gpus or under.pairs or under.usage else None
+    workload = as_replayed(workload, traits)
+    beside = shared_gpus(under, whole) if traits.shares_gpus or under.pairs or under.usage else None
 
     def engine(part: Workload, on: Cluster) -> Engine:
         made = _engine(part, on)
@@ -204,11 +205,16 @@ class SharedGpus:
         return MeasuredPairs(kinds, {} if self.table is None else speeds_by_kind(self.table), foretold)
 
 
-def shared_gpus(under: Conditions, ids: Sequence[str]) -> SharedGpus:
+def as_replayed(workload: Workload, traits: PolicyTraits) -> Workload:
+    """Return jobs as a policy's replay takes them. Where GPUs are shared, jobs have lengths rather than models."""
+    return workload.by_durations() if traits.shares_gpus else workload
+
+
+def shared_gpus(under: Conditions, whole: Workload) -> SharedGpus:
     """Return what is true of jobs that share GPUs. Raise ValueError, in one sentence, for a bad file."""
-    usage = unknown(len(ids)) if under.usage is None else read_usage(under.usage, ids)
+    usage = of_trace(whole.uses) if under.usage is None else read_usage(under.usage, whole.ids)
     table = None if under.pairs is None else read_pairs(under.pairs)
-    return SharedGpus({id: at for at, id in enumerate(ids)}, usage, table)
+    return SharedGpus({id: at for at, id in enumerate(whole.ids)}, usage, table)
 
 
 def speeds_by_kind(table: PairTable) -> dict[tuple[str, str], float]:
@@ -245,15 +251,17 @@ def _sources(workload: Workload, under: Conditions, services: SimulatedServices 
 
 def column_of(traits: PolicyTraits, workload: Workload, source: Source, under: Conditions) -> Column:
     """Return the conditions of the run of a policy with these traits."""
-    trains = not isinstance(source, Rated | Tabulated) and _trains(workload)
     recorded = any(model is not None for model in workload.models)
+    workload = as_replayed(workload, traits)
+    trains = not isinstance(source, Rated | Tabulated) and _trains(workload)
     restart = "what its application was measured to take" if trains else f"{half_a_minute(1):g} s"
-    if recorded:
+    if recorded or not np.isnan(workload.restart_s).all():
         restart = "what it took live"
     elif isinstance(source, Tabulated):
         restart = "what its table says, at the first start too"
     has_lengths = not (trains or isinstance(source, Rated | Tabulated))
-    return column(traits, under, trains=trains, recorded=recorded, restart=restart, has_lengths=has_lengths)
+    found = column(traits, under, trains=trains, recorded=recorded, restart=restart, has_lengths=has_lengths)
+    return replace(found, knows_uses=under.usage is not None or any(one is not None for one in workload.uses))
 
 
 def _runs_somewhere(workload: Workload, rates: Rates, gpu_types: Sequence[str]) -> None:

@@ -68,7 +68,8 @@ class FixedSizeWorld:
 
     def restart_s(self, job: int) -> float:
         """Return the seconds without progress of a start elsewhere."""
-        return self._restart_s(int(self.workload.gpus[job]))
+        own_s = float(self.workload.restart_s[job])
+        return self._restart_s(int(self.workload.gpus[job])) if np.isnan(own_s) else own_s
 
     def crosses(self, jobs: Ints, placements: Sequence[Placement], progress: Floats) -> tuple[Floats, Floats]:
         """Return rate nan, as every job ends at its first boundary."""

@@ -170,7 +170,13 @@ def _outcome(about: Mapping[str, Any], columns: Mapping[str, np.ndarray]) -> Out
     parts = about["parts"]
     return Outcome(
         workload=Workload(
-            **texts, **rest, models=(None,) * count, profiles=((),) * count, began_s=float(about["began_s"])
+            **texts,
+            **rest,
+            models=(None,) * count,
+            profiles=((),) * count,
+            uses=(None,) * count,
+            restart_s=np.full(count, np.nan),
+            began_s=float(about["began_s"]),
         ),
         cluster=_cluster(about["nodes"]),
         policy_s=columns["policy_s"],

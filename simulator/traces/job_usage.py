@@ -1,4 +1,4 @@
-"""A file of what each job of a trace uses of its GPUs: `--usage FILE`."""
+"""What each job of a trace uses of its GPUs: as the trace says, or a file, `--usage FILE`."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from ...core.usage import Usage
 from ...estimators.affinity.uses import row_of, usage_of
+from .recorded import RecordedUse
 from .tables import Floats, Row, read_rows
 
 KNOWN = ("kind", "gpu_util_percent", "memory_util_percent", "memory_gib", "mixed_precision")
@@ -28,6 +29,15 @@ class JobUsage:
 def unknown(count: int) -> JobUsage:
     """Return jobs of which nobody knows what they use."""
     return JobUsage(("",) * count, (None,) * count, np.full((count, 4), np.nan))
+
+
+def of_trace(uses: Sequence[RecordedUse | None]) -> JobUsage:
+    """Return what jobs use by the trace itself."""
+    rest = unknown(len(uses))
+    rows = [row if one is None else one.row for one, row in zip(uses, rest.rows, strict=True)]
+    return JobUsage(
+        rest.kinds, tuple(None if one is None else one.usage for one in uses), np.array(rows).reshape(-1, 4)
+    )
 
 
 def read_usage(path: Path, ids: Sequence[str]) -> JobUsage:

@@ -6,6 +6,9 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from ...core.usage import Usage
+from ...estimators.affinity.uses import Floats, row_of, usage_of
+
 
 @dataclass(frozen=True)
 class RecordedThroughput:
@@ -39,6 +42,33 @@ class RecordedModel:
     start_s: float | None = None
     pause_s: float = 0.0
     assumed_restart_s: float | None = None
+
+
+@dataclass(frozen=True)
+class RecordedUse:
+    """What a job used of its GPUs: parts of the time from 0 to 1, and GiB per GPU; None: not known.
+
+    Raises: ValueError, in one sentence, for a value out of range.
+    """
+
+    gpu_util: float | None = None
+    memory_util: float | None = None
+    memory_gib: float | None = None
+    mixed_precision: float | None = None
+
+    def __post_init__(self) -> None:
+        usage_of(self.gpu_util, self.memory_util, self.memory_gib)
+        if self.mixed_precision not in (None, 0.0, 1.0):
+            raise ValueError(f"mixed_precision: {self.mixed_precision:g} is not accepted, must be 0 or 1")
+
+    @property
+    def usage(self) -> Usage:
+        return usage_of(self.gpu_util, self.memory_util, self.memory_gib)
+
+    @property
+    def row(self) -> Floats:
+        """Return (features,) of `estimators.affinity.uses`."""
+        return row_of(self.usage, None if self.mixed_precision is None else bool(self.mixed_precision))
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from pydantic import ConfigDict
 
 from ...core.training_config import Adaptivity
 from .final_state import FinalState
-from .recorded import RecordedModel, RecordedProfile
+from .recorded import RecordedModel, RecordedProfile, RecordedUse
 from .tables import DAY_S, Floats
 
 Ints = NDArray[np.int64]
@@ -31,6 +31,7 @@ class TraceJob:
     `steps`: optimizer steps that it trains; 0: as many as its application takes.
     `name`: what its user called it. `cpus`: of all its GPUs together; 0: not known.
     `state`: how it ended, which nobody knows before. `waited_s`: how long it waited for its GPUs where it ran.
+    `uses`: what it uses of its GPUs. `restart_s`: what a start elsewhere costs it; None: what it costs all.
     """
 
     __pydantic_config__ = ConfigDict(extra="forbid")
@@ -54,6 +55,8 @@ class TraceJob:
     cpus: float = 0.0
     state: FinalState | None = None
     waited_s: float | None = None
+    uses: RecordedUse | None = None
+    restart_s: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,6 +82,8 @@ class Workload:
     cpus: Floats  # of all GPUs of a job together; 0: not known
     states: tuple[FinalState | None, ...]
     waited_s: Floats  # from submission to the first GPUs, where it ran; nan: not known
+    uses: tuple[RecordedUse | None, ...]
+    restart_s: Floats  # nan: what a start costs all
     began_s: float = 0.0  # seconds since 1970 at second 0 of the trace, by the clock of its cluster
 
     @classmethod
@@ -122,6 +127,8 @@ class Workload:
             cpus=np.array([row.cpus for row in rows], float),
             states=tuple(row.state for row in rows),
             waited_s=_known([row.waited_s for row in rows]),
+            uses=tuple(row.uses for row in rows),
+            restart_s=_known([row.restart_s for row in rows]),
             began_s=began_s,
         )
 
@@ -136,6 +143,12 @@ class Workload:
     def tuned(self) -> Workload:
         """Return the workload with rigid jobs, which keep the GPUs and batch size they ask for ("TunedJobs")."""
         return replace(self, adaptivity=(Adaptivity.RIGID,) * len(self))
+
+    def by_durations(self) -> Workload:
+        """Return the jobs by how long they take alone on the GPUs they ask for, where that of all is known."""
+        if np.isnan(self.duration_s).any():
+            return self
+        return replace(self, applications=("",) * len(self), models=(None,) * len(self))
 
     def and_also(self, more: Workload) -> Workload:
         """Return the jobs of both, in order of submission."""
@@ -176,6 +189,7 @@ _RANGES: dict[str, tuple[float, float, str]] = {
     "steps": (0, MOST_COUNT, ""),
     "cpus": (0, MOST_GPUS, ""),
     "waited_s": (0, MOST_S, " s"),
+    "restart_s": (0, MOST_S, " s"),
 }
 
 

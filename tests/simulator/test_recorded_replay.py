@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from coadapt.core.placement import NodeShare, Placement
 from coadapt.core.training_config import Adaptivity
+from coadapt.estimators.affinity import pair_speeds
 from coadapt.simulator.conditions import EARLY_S, Conditions
 from coadapt.simulator.engine.engine import Timing
 from coadapt.simulator.engine.outcome import Outcome
@@ -17,7 +18,7 @@ from coadapt.simulator.jobs.knowledge import LearningKnowledge
 from coadapt.simulator.jobs.recorded_application import application_of
 from coadapt.simulator.replay import simulation, source_of
 from coadapt.simulator.traces.cluster_file import read_cluster
-from coadapt.simulator.traces.recorded import RecordedModel, RecordedProfile, RecordedThroughput
+from coadapt.simulator.traces.recorded import RecordedModel, RecordedProfile, RecordedThroughput, RecordedUse
 from coadapt.simulator.traces.workload import TraceJob, Workload
 
 # A step of 8 samples on one GPU takes 1 s; 800 of them.
@@ -120,3 +121,24 @@ def test_what_cannot_have_been_measured_is_refused(changed: dict[str, float], sa
         application_of("a", replace(MODEL, **changed), ["t4"])
     with pytest.raises(ValueError, match="must be at least 1 GPU for more than 0 s"):
         RecordedProfile("t4", 0.0)
+
+
+def test_where_gpus_are_shared_a_recorded_job_takes_its_duration_and_its_own_time_to_start() -> None:
+    uses = RecordedUse(gpu_util=0.2, memory_gib=1.0)
+    jobs = [replace(JOB, id=id, duration_s=600.0, restart_s=7.0, ready_after_s=0.0, uses=uses) for id in "abcdef"]
+    nodes = read_cluster("4x t4:1")
+    options = {"packing": "default", "profiler": {"nodes": 1, "t_prof_s": 40.0, "burst_s": 40.0}}
+    source, under = source_of(False, None, nodes), Conditions(Timing(5.0))
+    ran = simulation(Workload.of(jobs), nodes, "lucid", options, source, under).run()
+    halves = {holding.job for holding in ran.holdings if holding.gpus == 0.5}
+    assert len(halves) >= 4, "what they use is in the trace, so that they share GPUs"
+    speed = float(pair_speeds.default().of(uses.row[None], uses.row[None])[0])
+    assert ran.jct_s.min() == pytest.approx(600 + 7, abs=1)
+    assert ran.jct_s.max() <= 5 * 40 + 600 / speed + 7 + 1, "the last one is measured after five others"
+
+
+def test_a_use_outside_its_range_is_refused_with_its_field() -> None:
+    with pytest.raises(ValueError, match="gpu_util: 140 % is not accepted, must be from 0 to 100 %"):
+        RecordedUse(gpu_util=1.4)
+    with pytest.raises(ValueError, match=r"mixed_precision: 0\.5 is not accepted, must be 0 or 1"):
+        RecordedUse(mixed_precision=0.5)

@@ -5,10 +5,14 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from coadapt.core.job import JobSpec, JobState, Phase
 from coadapt.core.reports import StepRow
+from coadapt.core.usage import Mean, Usage, UsageOn
+from coadapt.estimators.affinity import pair_speeds
+from coadapt.estimators.affinity.uses import row_of
 from coadapt.estimators.goodput import best_batch
 from coadapt.estimators.measurements import Measurements
 from coadapt.estimators.throughput import step_time_s
@@ -18,7 +22,7 @@ from coadapt.scheduler.store.intervals import UsageInterval
 from coadapt.scheduler.views.recording import trace_lines
 from coadapt.simulator.jobs.recorded_application import application_of
 from coadapt.simulator.traces.readers import read_trace
-from coadapt.simulator.traces.recorded import RecordedProfile
+from coadapt.simulator.traces.recorded import RecordedProfile, RecordedUse
 
 ROWS = [StepRow(1, 1, size, 0, 0.05 + size / 1000, 0.0, 20) for size in (8, 16, 32, 64)]
 MEASURED = replace(
@@ -99,3 +103,65 @@ def test_what_a_job_took_besides_its_steps_is_recorded(tmp_path: Path) -> None:
     assert model is not None
     assert (model.start_s, model.pause_s, model.restart_s, model.assumed_restart_s) == (8.0, 0.25, 1.5, 8.0)
     assert model.slowdown == pytest.approx(2.0)
+
+
+PLAIN = JobSpec.model_validate({"name": "sweep", "command": ["./run"], "resources": {"gpus": 2}})
+
+
+def seen(gpu_util: float) -> UsageOn:
+    return UsageOn(Usage(100.0, Mean.of(gpu_util, 100.0), gib=Mean.of(3.0, 100.0)))
+
+
+def plain(number: int, **more: Any) -> JobRecord:
+    return replace(
+        record(number, 1000.0),
+        spec=PLAIN,
+        owner="ann",
+        measurements=None,
+        report={},
+        starts=1,
+        starting_s=5.0,
+        **more,
+    )
+
+
+def test_a_program_whose_steps_nobody_counts_is_replayed_by_its_time(tmp_path: Path) -> None:
+    path = tmp_path / "day.jsonl"
+    held = [UsageInterval("digits-1", 1020.0, 1620.0, "t4", 2, 1)]
+    path.write_text("\n".join(recorded([plain(1, usage={"t4": seen(0.4)})], held)))
+    workload = read_trace(path)
+    assert (workload.names, workload.users, workload.gpus.tolist()) == (("sweep",), ("ann",), [2])
+    assert workload.duration_s.tolist() == [600.0]
+    assert workload.restart_s.tolist() == [5.0]
+    assert workload.uses == (RecordedUse(gpu_util=0.4, memory_gib=3.0),)
+    model = workload.models[0]
+    assert model is not None
+    application = application_of("digits-1", model, ["t4", "a100"])
+    steps = application.statistics.boundaries[-1]
+    assert steps * application.step_times["t4"].at((2,), 1).step_s == pytest.approx(595.0), "and 5 s to start"
+
+
+def test_time_beside_a_partner_counts_by_the_speed_that_it_leaves() -> None:
+    held = [
+        UsageInterval("digits-1", 0.0, 100.0, "t4", 2, 1),
+        UsageInterval("digits-1", 100.0, 300.0, "t4", 2, 1, share=0.5),
+        UsageInterval("digits-2", 100.0, 300.0, "t4", 2, 1, share=0.5),
+        UsageInterval("digits-3", 290.0, 900.0, "t4", 2, 1, share=0.5),  # it was there for a moment only
+    ]
+    uses = {1: seen(0.6), 2: seen(0.5), 3: seen(1.0)}
+    rows = [json.loads(line) for line in recorded([plain(n, usage={"t4": uses[n]}) for n in uses], held)]
+    a, b = (row_of(uses[n].mean)[None] for n in (1, 2))
+    first, second = (float(pair_speeds.default().of(*pair)[0]) for pair in ((a, b), (b, a)))
+    assert first < 1
+    assert rows[0]["duration_s"] == pytest.approx(100 + 200 * first, abs=0.001)
+    assert rows[1]["duration_s"] == pytest.approx(200 * second, abs=0.001)
+
+
+def test_each_further_start_of_a_job_is_no_work() -> None:
+    held = [UsageInterval("digits-1", at, at + 100.0, "t4", 2, 1) for at in (0.0, 200.0)]
+    (row,) = map(json.loads, recorded([replace(plain(1), starts=2, starting_s=10.0)], held))
+    assert row["duration_s"] == 195.0
+
+
+def test_a_program_that_had_no_gpus_is_left_out() -> None:
+    assert recorded([plain(1)]) == []
