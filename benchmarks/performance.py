@@ -537,6 +537,21 @@ BENCHMARKS = (
         ),
     ),
     Benchmark(
+        "lucid_live",
+        "40 jobs under `lucid`, a third of them plain programs, on emulated nodes of 8 GPUs in two pools; the "
+        "service is killed twice. The recorded trace is then replayed.",
+        (
+            Figure("mean_jct_rel_err", "mean JCT of replays against the live one", "<= 0.10"),
+            Figure("jobs_lost", "jobs that did not succeed", "= 0"),
+            Figure("shares_exceeded", "moments with more of a GPU held than there is", "= 0"),
+            Figure("pairs", "pairs of jobs that shared GPUs"),
+            Figure("measured", "jobs that were measured first"),
+            Figure("borrowed", "nodes that were borrowed for measuring"),
+            Figure("modes", "modes of packing that the log shows"),
+        ),
+        timeout_s=2400.0,
+    ),
+    Benchmark(
         "head",
         "Memory that a job costs the head and all nodes together, on a small cluster of emulated nodes.",
         (

@@ -21,7 +21,7 @@ from ..core.usage import Usage, UsageOn
 from ..core.wording import n_gpus, span
 from .choosing.decided import QueueReasons, decisions_of
 from .contract.explanation import Explanation, expectation, explained, job_of
-from .contract.round import JobView, Plan, Round
+from .contract.round import JobView, Note, Plan, Round
 from .contract.sharing import Standing
 from .contract.traits import PolicyTraits
 from .packing.areas import Areas
@@ -39,6 +39,12 @@ from .registry import register
 MakesRoom = Callable[[int, tuple[str, ...], bool], Placement | None]
 NAMES = ("tiny", "medium", "jumbo")  # of Sharing Scores
 MOST_TOLD = 4  # jobs that an explanation names
+MODE_TOLD = {
+    Packing.DEFAULT: "Packing is default: jobs that do not disturb each other share GPUs.",
+    Packing.APATHETIC: "Packing is apathetic: only jobs that use little of a GPU share it, as few jobs come.",
+    Packing.OFF: "Packing is off: no further jobs share GPUs, as few are to come.",
+}
+BORROWED = "The node {} is borrowed: it measures new jobs for now, as many wait for that."
 
 
 class OnFailure(StrEnum):
@@ -153,6 +159,7 @@ class LucidPolicy:
             decisions=decisions_of(round, placements, reasons.why),
             order=order,
             again_s=again_s,
+            notes=[Note(MODE_TOLD[self._mode(now)]), *(Note(BORROWED.format(node)) for node in areas.borrowed)],
             teams=teams,
             lost=frozenset(gone) if lost else frozenset(),
         )

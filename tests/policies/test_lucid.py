@@ -12,7 +12,7 @@ from coadapt.core.usage import Mean, Usage, UsageOn
 from coadapt.policies.contract.round import JobView, Plan, Round
 from coadapt.policies.contract.sharing import Sharing as TeamSharing
 from coadapt.policies.contract.sharing import TeamTerms
-from coadapt.policies.lucid import LucidOptions, LucidPolicy, Progress
+from coadapt.policies.lucid import BORROWED, MODE_TOLD, LucidOptions, LucidPolicy, Progress
 from coadapt.policies.packing.binder import Packing, Partner
 from coadapt.policies.packing.models import Arrivals, PackingModels
 from coadapt.policies.packing.profiler import ProfilerOptions
@@ -146,8 +146,12 @@ def test_a_pair_whose_use_becomes_unstable_is_parted_if_that_is_asked_for() -> N
 
 def test_with_little_to_come_nothing_is_shared() -> None:
     jobs = [waiting("a", 1, 100.0), waiting("b", 1, 200.0)]
-    assert beside(first(lucid(1.0, packing=Packing.AUTO), nodes(1), jobs, 90_000.0)) == set()
-    assert beside(first(lucid(50.0, packing=Packing.AUTO), nodes(1), jobs, 90_000.0)) == {frozenset("ab")}
+    quiet = first(lucid(1.0, packing=Packing.AUTO), nodes(1), jobs, 90_000.0)
+    assert beside(quiet) == set()
+    assert [note.text for note in quiet.notes] == [MODE_TOLD[Packing.OFF]], "and the operator reads so"
+    busy = first(lucid(50.0, packing=Packing.AUTO), nodes(1), jobs, 90_000.0)
+    assert beside(busy) == {frozenset("ab")}
+    assert [note.text for note in busy.notes] == [MODE_TOLD[Packing.DEFAULT]]
 
 
 # --- the profiler ---------------------------------------------------------------------------------------------
@@ -216,6 +220,8 @@ def test_a_burst_borrows_a_node_and_returns_it() -> None:
     jobs = [new(f"j{number}", 8) for number in range(5)]
     plan = first(policy, FOUR, jobs)
     assert len(plan.placements) == 2, "the profiler's own node, and one that is borrowed"
+    (borrowed,) = {at.shares[0].node_id for at in plan.placements.values()} - {"n3"}
+    assert BORROWED.format(borrowed) in [note.text for note in plan.notes]
     jobs = goes_on(jobs, plan, 50.0)
     same = first(lucid(2.0, profiler=ProfilerOptions(nodes=1, n_prof=8, grow_at=2, shrink_at=1)), FOUR, jobs, 50.0)
     assert same.placements == plan.placements, "a scheduler that starts anew knows what was borrowed"
