@@ -44,6 +44,7 @@ from .observers.foresight import Foresight
 from .observers.gpu_time import GpuTimeHook
 from .observers.hooks import CycleHook, HookError, Hooks, IntervalHook, PlanLogHook, RoundDone
 from .observers.known_profiles import KnownProfiles
+from .observers.known_uses import KnownUses
 from .observers.learning import LearningHook
 from .observers.mean_prices import MeanPrices
 from .observers.phase_times import PhaseTimes
@@ -121,7 +122,7 @@ class SchedulingCycle:
         self._store, self._policy, self._nodes, self._executors = store, policy, nodes, executors
         self._planner: Planner = policy  # that made, or makes, the newest plan
         self._clock, self._settings, self._woken = clock, settings, woken
-        self._known = KnownProfiles(store)
+        self._known, self._uses = KnownProfiles(store), KnownUses(store)
         self._log = partial(log_error, store, clock)
         failed = partial(self._log, None)
         self.learning = LearningHook(store, RunLengthLearner(), NO_LENGTHS, settings.learned_dir, clock, failed)
@@ -131,7 +132,7 @@ class SchedulingCycle:
         self._admission = EVERYTHING  # of the newest round
         self.phase_times, self.tallies = PhaseTimes(), Tallies(clock, store.unretired.values())
         self.foresight = Foresight(settings.services, store, settings.learned_dir, advised, failed)
-        own = (IntervalHook(store), PlanLogHook(store), self._known, self.learning, self.foresight)
+        own = (IntervalHook(store), PlanLogHook(store), self._known, self._uses, self.learning, self.foresight)
         hooks = (
             *own,
             self.mean_prices,
@@ -278,6 +279,7 @@ class SchedulingCycle:
             set_aside=set_aside,
             most=limits.most,
             sharing=self._shares.now(teams, [*jobs, *set_aside], limits.least, now),
+            uses=self._uses.of,
         )
 
     def _plan(self, round: Round) -> Plan | None:

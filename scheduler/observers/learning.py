@@ -49,7 +49,7 @@ class LearningHook(CycleHook, Generic[LearnedT]):
         self._path = folder / f"{learner.name}.json"
         self._thread: threading.Thread | None = None
         self._fitted_s: float | None = None  # monotonic; None before the first fit of this process
-        self._news = any(_teaches(job) for job in store.ended_jobs(LOOKED_AT))
+        self._news = any(job.taught for job in store.ended_jobs(LOOKED_AT))
         self._in_use = Fitted(nothing)
         try:
             document, until_s = learned_file.read(self._path, learner.name)
@@ -88,7 +88,7 @@ class LearningHook(CycleHook, Generic[LearnedT]):
         name = self._learner.name
         try:
             ended = self._store.ended_jobs(MOST_RUNS)
-            history = [ended_run(job) for job in ended if _teaches(job)]
+            history = [ended_run(job) for job in ended if job.taught]
             found = relearn(self._learner, self._in_use, history, now)
             if found.fitted is not self._in_use:
                 learned_file.write(self._path, name, found.fitted.model.to_json(), found.fitted.until_s)
@@ -108,10 +108,6 @@ def learned_event(name: str, comparison: Comparison, now: float) -> Event:
 def ended_well(job: JobRecord) -> bool:
     """Return whether a job with a known script has succeeded."""
     return job.phase is Phase.SUCCEEDED and bool(job.script_key) and job.state.finished_s is not None
-
-
-def _teaches(job: Ended) -> bool:
-    return job.phase is Phase.SUCCEEDED and bool(job.script_key)
 
 
 def ended_run(job: Ended) -> EndedRun:

@@ -21,6 +21,7 @@ from ...core.settings import Settings
 from ...core.sleeping import SleepingNode
 from ...core.teams import kind_of
 from ...core.training_config import Adaptivity
+from ...core.usage import UsageOn
 from ...estimators.goodput import JobModel
 from ...estimators.run_lengths import RunLengths
 from ...policies.contract.round import JobView, Round
@@ -186,9 +187,15 @@ def _of_use(model: JobModel | None, job: JobRecord, cluster: Cluster) -> JobMode
 
 
 def job_view(
-    job: JobRecord, model: JobModel | None, expected: Expected, store: Store, settings: Settings, now: float
+    job: JobRecord,
+    model: JobModel | None,
+    expected: Expected,
+    store: Store,
+    settings: Settings,
+    now: float,
+    usage: Mapping[str, UsageOn] | None = None,
 ) -> JobView:
-    """Return a queued or running job as policies see it."""
+    """Return a queued or running job as policies see it. `usage`: of GPUs; None: only its own."""
     held = store.held_time(job.id)
     return JobView(
         id=job.id,
@@ -204,7 +211,7 @@ def job_view(
         submitted_s=job.state.submitted_s,
         expected=expected,
         remaining=remaining(job.report),
-        usage=job.usage,
+        usage=job.usage if usage is None else usage,
     )
 
 
@@ -249,6 +256,7 @@ def take_snapshot(
     set_aside: Iterable[JobRecord] = (),
     most: Mapping[str, Mapping[str, int]] | None = None,
     sharing: Sharing | None = None,
+    uses: Callable[[JobRecord], Mapping[str, UsageOn]] = lambda job: job.usage,
 ) -> Snapshot:
     """Return everything that wants GPUs now, in submission order.
 
@@ -259,6 +267,7 @@ def take_snapshot(
         set_aside: jobs that keep the GPUs that they have and get no others, as those in quarantine.
         most: GPUs by GPU type that single jobs may have at most, by id.
         sharing: what teams were promised; None: there are no teams.
+        uses: what a job uses of its GPUs, by GPU type.
     """
     profiles = profile_views(jobs, cluster, settings.profile_share, now, sharing)
     views = list(profiles.values())
@@ -267,7 +276,7 @@ def take_snapshot(
         trains, models, cluster, lengths, lambda job_id: store.held_time(job_id).served_s(0.0, now)
     )
     views += [
-        job_view(job, _of_use(models.get(job.id), job, cluster), expected[job.id], store, settings, now)
+        job_view(job, _of_use(models.get(job.id), job, cluster), expected[job.id], store, settings, now, uses(job))
         for job in trains
     ]
     if most:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import Connection, case, func, select
 
 from ...core.job import Phase
+from ...core.usage import UsageOn
 from .intervals import RUNNING
 from .schema import intervals, job_files, job_reports, jobs
 
@@ -17,7 +19,11 @@ ENDED = tuple(phase.value for phase in Phase if phase.is_terminal)
 
 @dataclass(frozen=True)
 class Ended:
-    """An ended job. `served_s`: how long it trained. `samples`: how far it came; None: it did not say."""
+    """An ended job.
+
+    served_s: how long it trained. samples: how far it came; None: it did not say.
+    usage: of GPUs, by GPU type, as far as it is known.
+    """
 
     id: str
     name: str
@@ -31,6 +37,12 @@ class Ended:
     script_key: str
     served_s: float
     samples: float | None
+    usage: Mapping[str, UsageOn]
+
+    @property
+    def taught(self) -> bool:
+        """Whether it succeeded, and its script is known."""
+        return self.phase is Phase.SUCCEEDED and bool(self.script_key)
 
 
 def newest(connection: Connection, most: int) -> list[Ended]:
@@ -54,6 +66,7 @@ def newest(connection: Connection, most: int) -> list[Ended]:
 
 
 def _ended(row: Any) -> Ended:
+    told = _told(row.report)
     return Ended(
         row.id,
         row.name,
@@ -66,12 +79,28 @@ def _ended(row: Any) -> Ended:
         row.finished_s,
         row.script_key,
         row.served_s,
-        _samples(row.report),
+        _samples(told),
+        _usage(told),
     )
 
 
-def _samples(report: str | None) -> float | None:
+def _told(report: str | None) -> Mapping[str, Any]:
     try:
-        return float(json.loads(report or "{}")["report"]["progress_samples"]) or None
+        found = json.loads(report or "{}")
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _samples(told: Mapping[str, Any]) -> float | None:
+    try:
+        return float(told["report"]["progress_samples"]) or None
     except (ValueError, KeyError, TypeError):
         return None
+
+
+def _usage(told: Mapping[str, Any]) -> dict[str, UsageOn]:
+    try:
+        return {gpu_type: UsageOn.from_row(use) for gpu_type, use in told.get("usage", {}).items()}
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return {}
