@@ -14,6 +14,7 @@ from coadapt.scheduler.observers.hooks import Change
 from coadapt.scheduler.observers.known_uses import KnownUses
 from coadapt.scheduler.store.store import Store
 
+from tests.support.cycles import World
 from tests.support.stores import raw
 
 JOB = JobRecord("a-1", 1, JobSpec(name="a", script="t.py"), JobState(submitted_s=0.0), script_key="s", owner="ann")
@@ -73,3 +74,12 @@ def test_a_scheduler_that_starts_anew_knows_it_from_the_store(store: Store, tmp_
     assert KnownUses(store).of(replace(JOB, id="a-2")) == seen(0.3)
     raw(tmp_path / "jobs.sqlite", "update job_reports set report='{'")
     assert KnownUses(store).of(JOB) == {}, "a torn report tells nothing"
+
+
+def test_policies_see_it_in_the_first_round_of_the_next_job(tmp_path: Path) -> None:
+    world = World(tmp_path, "1x t4:4")
+    world.play("submit a unprofiled same=s\nwish a t4-000:2\ngo\nruns a\nafter 97")
+    world.store.save(replace(world.job("a"), usage=seen(0.3)))
+    world.play("finish a\nleft a\ngo\nsubmit b unprofiled same=s\nsubmit c unprofiled same=t\ngo")
+    used = {view.id: view.usage for view in world.policy.rounds[-1].jobs}
+    assert used == {world.ids["b"]: seen(0.3), world.ids["c"]: {}}
