@@ -13,7 +13,8 @@ import numpy as np
 from coadapt.core.cluster import Cluster
 from coadapt.core.usage import Usage
 from coadapt.estimators.affinity.uses import usage_of
-from coadapt.policies.packing.models import AHEAD, SLOT_S, Arrivals, PackingModels
+from coadapt.policies.contract.arrivals import Arrivals
+from coadapt.policies.packing.models import AHEAD, SLOT_S, PackingModels
 from coadapt.simulator.jobs.shared_speeds import JobProfiles, MeasuredPairs
 from coadapt.simulator.traces.cluster_file import SimulatedCluster, read_cluster
 from coadapt.simulator.traces.readers import read_trace

@@ -5,7 +5,7 @@ GPUs times expected duration. Nothing that runs is stopped, but for jobs in the 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Annotated
 
@@ -20,6 +20,7 @@ from ..core.teams import kind_of
 from ..core.usage import Usage, UsageOn
 from ..core.wording import n_gpus, span
 from .choosing.decided import QueueReasons, decisions_of
+from .contract.arrivals import Arrivals
 from .contract.explanation import Explanation, expectation, explained, job_of
 from .contract.round import JobView, Note, Plan, Round
 from .contract.sharing import Standing
@@ -27,7 +28,7 @@ from .contract.traits import PolicyTraits
 from .packing.areas import Areas
 from .packing.arrived import Arrived
 from .packing.binder import CAPACITY, Facts, ModeOptions, Packing, Partner, Rules, mode
-from .packing.models import SLOT_S, Arrivals, PackingModels, default_models
+from .packing.models import SLOT_S, PackingModels, default_models
 from .packing.profiler import Newcomer, ProfilerOptions, ProfilingOrder, borrows, evicted, returns, started
 from .packing.starting import Sharing, Sizes, Starting
 from .packing_teams import PoolTerms, standings_of, terms_of
@@ -146,7 +147,8 @@ class LucidPolicy:
         order = columns.by(self._key(round, left_s))
         others = newcomers | np.isin(columns.ids, parted) if parted else newcomers
         tried = self._start(round, ids, order, left_s, areas, others)
-        if self.models.ahead is not None and self.options.packing is Packing.AUTO and not tried.all():
+        foretold = self.models.ahead is not None or round.arriving is not None
+        if foretold and self.options.packing is Packing.AUTO and not tried.all():
             slot_s = (np.floor(now / SLOT_S) + 1) * SLOT_S  # the forecast, and with it the mode, may change then
             again_s = slot_s if again_s is None else min(again_s, slot_s)
         placements = areas.held
@@ -159,7 +161,7 @@ class LucidPolicy:
             decisions=decisions_of(round, placements, reasons.why),
             order=order,
             again_s=again_s,
-            notes=[Note(MODE_TOLD[self._mode(now)]), *(Note(BORROWED.format(node)) for node in areas.borrowed)],
+            notes=[Note(MODE_TOLD[self._mode(round)]), *(Note(BORROWED.format(node)) for node in areas.borrowed)],
             teams=teams,
             lost=frozenset(gone) if lost else frozenset(),
         )
@@ -195,14 +197,16 @@ class LucidPolicy:
             self._scores = {id: known for id, known in self._scores.items() if id in there}
             self._totals = {id: known for id, known in self._totals.items() if id in there}
 
-    def _mode(self, now: float) -> Packing:
+    def _mode(self, round: Round) -> Packing:
         """Return how much is shared now."""
         if self.options.packing is not Packing.AUTO:
             return self.options.packing
-        return mode(self._arrived.of_slot(now), self._ahead(now).jobs, self.options.modes)
+        return mode(self._arrived.of_slot(round.now), self._ahead(round).jobs, self.options.modes)
 
-    def _ahead(self, now: float) -> Arrivals:
-        return self._arrived.mean if self.models.ahead is None else self.models.ahead(now)
+    def _ahead(self, round: Round) -> Arrivals:
+        if self.models.ahead is not None:
+            return self.models.ahead(round.now)
+        return self._arrived.mean if round.arriving is None else round.arriving
 
     def _left_s(self, round: Round) -> np.ndarray:
         """Return (jobs,) what each job still needs, s; inf: nobody knows."""
@@ -252,7 +256,7 @@ class LucidPolicy:
             areas.profiler.give_back(ids[i])
             newcomers[i] = False
             del here[i]
-        self._scale(areas, len(waiting), round.now)
+        self._scale(areas, len(waiting), round)
         own, limit_s = areas.profiler, options.limit_s(len(areas.borrowed))
         sizes = columns.gpus[waiting] if options.order is ProfilingOrder.SPACE else np.zeros(len(waiting))
         queue = waiting[np.lexsort((columns.submitted_s[waiting], sizes))]
@@ -270,7 +274,7 @@ class LucidPolicy:
         attained_s = float(round.columns.attained_gpu_s[i]) / gpus
         return Newcomer(job.id, gpus, job.submitted_s, attained_s, job.spec.cold_start_s)
 
-    def _scale(self, areas: Areas, waiting: int, now: float) -> None:
+    def _scale(self, areas: Areas, waiting: int, round: Round) -> None:
         """Take one more node in a burst, and give it back afterwards."""
         options = self.options.profiler
         if borrows(waiting, len(areas.borrowed), options):
@@ -278,7 +282,7 @@ class LucidPolicy:
             pool = max(sorted(idle), key=lambda name: len(idle[name]), default=None)
             if pool is not None and idle[pool]:
                 areas.borrow(idle[pool][-1])
-        elif areas.borrowed and returns(waiting, options, self._ahead(now).gpus):
+        elif areas.borrowed and returns(waiting, options, self._ahead(round).gpus):
             areas.give_back(areas.idle_borrowed())
 
     # --- the orchestrator and the binder ----------------------------------------------------------------------
@@ -296,7 +300,7 @@ class LucidPolicy:
 
         With teams, jobs within guarantees come first.
         """
-        options, gpus, how = self.options, round.columns.gpus.tolist(), self._mode(round.now)
+        options, gpus, how = self.options, round.columns.gpus.tolist(), self._mode(round)
         stops = (
             how is Packing.OFF if options.on_failure is OnFailure.AUTO else options.on_failure is OnFailure.STOP
         )
@@ -437,7 +441,7 @@ class LucidPolicy:
         return explained(job, round, plan, said, facts)
 
     def _why_no_partner(self, view: JobView, own: Facts, round: Round, plan: Plan) -> list[str]:
-        how = self._mode(round.now)
+        how = self._mode(round)
         if how is Packing.OFF:
             return ["Nothing is shared now, as few jobs are to come."]
         rules, said = self._rules(how), list[str]()
@@ -499,7 +503,7 @@ def _of_pool(round: Round, pool: str) -> Round:
     """Return a round with the nodes of one pool only, for sentences on what is free there."""
     if set(round.cluster.pools) <= {""}:
         return round
-    return Round(round.now, round.length, round.cluster.of_pool(pool), round.jobs, round.asleep, round.sharing)
+    return replace(round, cluster=round.cluster.of_pool(pool))
 
 
 def _beside(id: str, plan: Plan) -> list[str]:

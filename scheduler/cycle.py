@@ -280,6 +280,7 @@ class SchedulingCycle:
             most=limits.most,
             sharing=self._shares.now(teams, [*jobs, *set_aside], limits.least, now),
             uses=self._uses.of,
+            arriving=self.foresight.arriving(now),
         )
 
     def _plan(self, round: Round) -> Plan | None:

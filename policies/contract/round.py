@@ -21,6 +21,7 @@ from ...core.placement import Placement
 from ...core.teams import Priority
 from ...core.usage import UsageOn
 from ...estimators.goodput import GoodputModel, goodput_matrix
+from .arrivals import Arrivals
 from .configuration import ConfigurationSet
 from .sharing import Sharing, Standing
 
@@ -125,7 +126,8 @@ class Round:
 
     `jobs` may build its views when they are read. It then has `columns` of its own. `asleep`: nodes that are
     powered off or on their way back. No job can be placed there now, and jobs may wait for them.
-    `sharing`: what teams were promised; None: there are no teams.
+    `sharing`: what teams were promised; None: there are no teams. `arriving`: what is foretold to arrive in the
+    mean of the next slots; None: nobody foretells it.
     """
 
     now: float
@@ -134,6 +136,7 @@ class Round:
     jobs: Sequence[JobView]
     asleep: tuple[Node, ...] = ()
     sharing: Sharing | None = None
+    arriving: Arrivals | None = None
 
     @cached_property
     def columns(self) -> JobColumns:

@@ -10,17 +10,10 @@ from ...core.usage import Usage
 from ...estimators.affinity import pair_speeds, sharing
 from ...estimators.affinity.labels import Thresholds
 from ...estimators.affinity.uses import row_of
+from ..contract.arrivals import Arrivals
 
 SLOT_S = 600.0  # of the forecast of arrivals
 AHEAD = 5  # slots
-
-
-@dataclass(frozen=True)
-class Arrivals:
-    """What arrives in a slot of 10 min: jobs, and the GPUs that they ask for."""
-
-    jobs: float
-    gpus: float
 
 
 @dataclass(frozen=True)
@@ -29,7 +22,8 @@ class PackingModels:
 
     score: the Sharing Score of a job by its use of GPUs: 0 tiny, 1 medium, 2 jumbo.
     speeds: how fast each of two jobs is beside the other, over how fast it is alone; None: nobody foretells it.
-    ahead: the mean of the next `AHEAD` slots, at a time on the clock of rounds; None: as many as in the last hour.
+    ahead: the mean of the next `AHEAD` slots, at a time on the clock of rounds; None: as the round tells, and as
+        many as in the last hour where it tells nothing.
     """
 
     score: Callable[[Usage], int]

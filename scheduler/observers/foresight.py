@@ -15,6 +15,7 @@ from ...core.wording import in_words
 from ...estimators import learned_file
 from ...estimators.foretold import Foretold
 from ...estimators.job_history import EndedJob, SubmittedJob
+from ...policies.contract.arrivals import Arrivals
 from ..jobs.record import JobRecord
 from ..services.catalogue import make_services
 from ..services.contract import NO_ADVICE, Advice
@@ -126,12 +127,17 @@ class Foresight(CycleHook):
                 self._host.forget(job_id)
             self._write(now)
         except Exception as error:
-            told = f"a service failed: {in_words(error)}"
-            if told != self._told:
-                self._failed(told)
-            self._told = told
+            self._fails(error)
         found, self._found = self._found, {}
         return found
+
+    def arriving(self, now: float) -> Arrivals | None:
+        """Return what is foretold to arrive; None: nothing is, also where a service raises."""
+        try:
+            return self._host.arriving(now)
+        except Exception as error:
+            self._fails(error)
+            return None
 
     def planned(self, done: RoundDone) -> None:
         """Count nodes, and hand on what services advise."""
@@ -143,6 +149,13 @@ class Foresight(CycleHook):
         advice = self._host.advise(round.now, round, done.plan)
         if advice != NO_ADVICE:
             self._advised(advice, round.now)
+
+    def _fails(self, error: Exception) -> None:
+        """Tell what a service raised, once."""
+        told = f"a service failed: {in_words(error)}"
+        if told != self._told:
+            self._failed(told)
+        self._told = told
 
     def wait(self, timeout_s: float) -> None:
         """Wait for fits and for files that are being written."""

@@ -24,6 +24,7 @@ from ...core.training_config import Adaptivity
 from ...core.usage import UsageOn
 from ...estimators.goodput import JobModel
 from ...estimators.run_lengths import RunLengths
+from ...policies.contract.arrivals import Arrivals
 from ...policies.contract.round import JobView, Round
 from ...policies.contract.sharing import Sharing
 from ..jobs.fitting_types import allowed_types, runs_somewhere
@@ -257,6 +258,7 @@ def take_snapshot(
     most: Mapping[str, Mapping[str, int]] | None = None,
     sharing: Sharing | None = None,
     uses: Callable[[JobRecord], Mapping[str, UsageOn]] = lambda job: job.usage,
+    arriving: Arrivals | None = None,
 ) -> Snapshot:
     """Return everything that wants GPUs now, in submission order.
 
@@ -268,6 +270,7 @@ def take_snapshot(
         most: GPUs by GPU type that single jobs may have at most, by id.
         sharing: what teams were promised; None: there are no teams.
         uses: what a job uses of its GPUs, by GPU type.
+        arriving: what is foretold to arrive.
     """
     profiles = profile_views(jobs, cluster, settings.profile_share, now, sharing)
     views = list(profiles.values())
@@ -289,5 +292,5 @@ def take_snapshot(
     views += [view for job in set_aside if (view := _kept_view(job, cluster, now)) is not None]
     views.sort(key=lambda view: (view.submitted_s, view.id))
     nodes = tuple(one.node for one in asleep)
-    round = Round(now, settings.round_interval_s, cluster, views, nodes, sharing)
+    round = Round(now, settings.round_interval_s, cluster, views, nodes, sharing, arriving)
     return Snapshot(round, {work.id: work for work in profiles})

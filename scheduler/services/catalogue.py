@@ -1,6 +1,6 @@
 """All services by name. Importing this module registers every one of them."""
 
-from . import durations, energy
+from . import arrivals, durations, energy
 from .registry import make_service, make_services, service_names
 
-__all__ = ["durations", "energy", "make_service", "make_services", "service_names"]
+__all__ = ["arrivals", "durations", "energy", "make_service", "make_services", "service_names"]

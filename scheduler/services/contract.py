@@ -15,6 +15,7 @@ from pydantic import BaseModel
 
 from ...estimators.foretold import Foretold
 from ...estimators.job_history import EndedJob, SubmittedJob
+from ...policies.contract.arrivals import Arrivals
 from ...policies.contract.round import Plan, Round
 
 
@@ -77,6 +78,10 @@ class Service:
 
     def foretell(self, job: SubmittedJob) -> Foretold | None:
         """Return how long a job will take that is submitted now; None: nobody can tell."""
+        return None
+
+    def arriving(self, now: float) -> Arrivals | None:
+        """Return what is to arrive in the mean of the next slots of 10 min; None: it is not foretold."""
         return None
 
     def forget(self, job_id: str) -> None:

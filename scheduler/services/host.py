@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 from ...estimators.foretold import Foretold
 from ...estimators.job_history import EndedJob, SubmittedJob
+from ...policies.contract.arrivals import Arrivals
 from ...policies.contract.round import Plan, Round
 from .contract import Advice, NodeCounts, Service
 
@@ -130,6 +131,11 @@ class ServiceHost:
         for name, model in self._fitter.ended():
             self._services[name].take(model)
             self._taken.add(name)
+
+    def arriving(self, now: float) -> Arrivals | None:
+        """Return what the first service foretells that foretells arrivals; None: none does."""
+        told = (service.arriving(now) for service in self._services.values())
+        return next((one for one in told if one is not None), None)
 
     def taken(self, name: str) -> bool:
         """Return whether a service has taken a model since the last call."""

@@ -17,8 +17,9 @@ import numpy as np
 
 from ...core.cluster import Cluster, Node
 from ...core.placement import Placement
+from ...policies.contract.arrivals import Arrivals
 from ...policies.lucid import LucidOptions, LucidPolicy
-from ...policies.packing.models import Arrivals, PackingModels
+from ...policies.packing.models import PackingModels
 from ...policies.packing.profiler import Newcomer, ProfilerOptions, borrows, in_order, returns, started
 from ...policies.packing.tenants import Tenants
 from ..engine.engine import Engine, Timing

@@ -427,7 +427,9 @@ class Engine:
         sharing = None
         if self.shares is not None:
             sharing = self.shares.sharing([str(id) for id in self._ids[np.sort(self._active)]], self._now)
-        return Round(self._now, self.timing.interval_s, self.nodes.up, jobs, self.nodes.asleep, sharing)
+        arriving = None if self.services is None else self.services.arriving(self._now)
+        nodes = self.nodes
+        return Round(self._now, self.timing.interval_s, nodes.up, jobs, nodes.asleep, sharing, arriving)
 
     def _act(self, round: Round, plan: Plan) -> None:
         """Let nodes sleep and wake as the power adviser says after a round."""

@@ -7,6 +7,7 @@ from typing import Any
 
 from ...estimators.foretold import Foretold
 from ...estimators.job_history import EndedJob, SubmittedJob
+from ...policies.contract.arrivals import Arrivals
 from ...policies.contract.round import Plan, Round
 from ...scheduler.services.catalogue import make_services
 from ...scheduler.services.contract import Advice
@@ -38,6 +39,10 @@ class SimulatedServices:
     def advance(self, now: float) -> None:
         """Let services see what has happened up to `now`, in order of time."""
         self.foretold |= self.host.advance(self._began_s + now)
+
+    def arriving(self, now: float) -> Arrivals | None:
+        """Return what is foretold to arrive; None: nothing is."""
+        return self.host.arriving(self._began_s + now)
 
     def advise(self, round: Round, plan: Plan) -> Advice:
         """Tell services how many nodes have jobs. Return what they would do with machines after a round."""

@@ -9,12 +9,13 @@ import pytest
 from coadapt.core.cluster import Cluster, Node
 from coadapt.core.decisions import Waiting, WaitReason
 from coadapt.core.usage import Mean, Usage, UsageOn
+from coadapt.policies.contract.arrivals import Arrivals
 from coadapt.policies.contract.round import JobView, Plan, Round
 from coadapt.policies.contract.sharing import Sharing as TeamSharing
 from coadapt.policies.contract.sharing import TeamTerms
 from coadapt.policies.lucid import BORROWED, MODE_TOLD, LucidOptions, LucidPolicy, Progress
 from coadapt.policies.packing.binder import Packing, Partner
-from coadapt.policies.packing.models import Arrivals, PackingModels
+from coadapt.policies.packing.models import PackingModels
 from coadapt.policies.packing.profiler import ProfilerOptions
 from coadapt.policies.packing.starting import Sharing
 from pydantic import ValidationError
@@ -146,6 +147,10 @@ def test_a_pair_whose_use_becomes_unstable_is_parted_if_that_is_asked_for() -> N
 
 def test_with_little_to_come_nothing_is_shared() -> None:
     jobs = [waiting("a", 1, 100.0), waiting("b", 1, 200.0)]
+    foretold = Round(90_000.0, 60.0, nodes(1), jobs, arriving=Arrivals(50.0, 100.0))
+    by_round = lucid(packing=Packing.AUTO)
+    by_round.models = replace(by_round.models, ahead=None)
+    assert beside(by_round.plan(foretold)) == {frozenset("ab")}, "a round may tell what is to come"
     quiet = first(lucid(1.0, packing=Packing.AUTO), nodes(1), jobs, 90_000.0)
     assert beside(quiet) == set()
     assert [note.text for note in quiet.notes] == [MODE_TOLD[Packing.OFF]], "and the operator reads so"

@@ -278,7 +278,7 @@ NAMES = [
     BadForesight(
         "an unknown service",
         Both("--service duratoins"),
-        "--service: 'duratoins' is unknown; accepted: durations, energy",
+        "--service: 'duratoins' is unknown; accepted: arrivals, durations, energy",
     ),
     BadForesight(
         "a service given twice",

@@ -159,7 +159,7 @@ def test_nodes_are_counted_by_kind_awake_or_not(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("services", "why"),
     [
-        ({"duratoins": {}}, "service: 'duratoins' is unknown; accepted: durations, energy"),
+        ({"duratoins": {}}, "service: 'duratoins' is unknown; accepted: arrivals, durations, energy"),
         (
             {"durations": {"lambda": 2}},
             "service durations: lambda: 2 is not accepted, must be a number from 0 to 1",
