@@ -158,9 +158,15 @@ class Measurements:
             },
         )
 
-    def with_report(self, report: Report, densest: Mapping[tuple[int, int], int] | None = None) -> Measurements:
-        """Add what a training report measured; raises ValueError as `with_rows` does."""
-        updated = self.with_rows(report.gpu_type, report.rows, densest)
+    def with_report(
+        self, report: Report, densest: Mapping[tuple[int, int], int] | None = None, *, alone: bool = True
+    ) -> Measurements:
+        """Add what a training report measured; raises ValueError as `with_rows` does.
+
+        Args:
+            alone: whether the job had whole GPUs. Steps beside a partner tell of that one, too, and are left out.
+        """
+        updated = self.with_rows(report.gpu_type, report.rows, densest) if alone else self
         if report.habits is not None:
             updated = updated.with_habits(report.habits)
         if report.grad_var is None or not report.grad_sqr:

@@ -275,7 +275,7 @@ class AdaptiveExecutor:
         at = places(metrics, {}, report.measured_at, self._target)
         self._report = report = replace(report, metrics=metrics, measured_at=at)
         try:
-            self._measurements = self._measurements.with_report(report, self._densest)
+            self._measurements = self._measurements.with_report(report, self._densest, alone=self._actors.alone())
         except ValueError as error:
             log.warning("job %s: a report was left out: %s", self._job.id, error)
         machine = self._machine

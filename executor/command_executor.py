@@ -252,7 +252,8 @@ class CommandExecutor:
     def _learn(self, report: Report, slots: Sequence[Slot]) -> None:
         _, nodes, replicas, densest = group_shape(slots)
         try:
-            self._measurements = self._measurements.with_report(report, {(nodes, replicas): densest})
+            alone = self._actors.alone()
+            self._measurements = self._measurements.with_report(report, {(nodes, replicas): densest}, alone=alone)
         except ValueError as error:
             log.warning("job %s: a report was left out: %s", self._job.id, error)
 

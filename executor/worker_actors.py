@@ -29,6 +29,7 @@ class WorkerActors:
         self._actors: dict[str, Any] = {}
         self._sent: dict[str, int] = {}
         self._slots: dict[str, Slot] = {}  # with the shares that the workers were told
+        self._shared = False  # since `alone` was asked
 
     def __contains__(self, worker: str) -> bool:
         return worker in self._actors
@@ -57,6 +58,7 @@ class WorkerActors:
         self._actors[worker] = actor
         self._sent[worker] = 0
         self._slots[worker] = slot
+        self._shared |= slot.share < 1
         actor.run.remote(dict(secrets or {})).future().add_done_callback(lambda done: self._on_end(worker, done))
 
     def send(self, worker: str, command: Any) -> None:
@@ -70,7 +72,13 @@ class WorkerActors:
             new = next((one for one in slots if one.node_id == own.node_id and devices & set(one.devices)), None)
             if new is not None and new.share != own.share:
                 self._slots[worker] = replace(own, share=new.share)
+                self._shared |= new.share < 1
                 self._actors[worker].share.remote(new.share)
+
+    def alone(self) -> bool:
+        """Return whether all workers have had whole GPUs since the last call, so that no partner slowed them."""
+        found, self._shared = not self._shared, any(slot.share < 1 for slot in self._slots.values())
+        return found
 
     def kill(self, worker: str) -> None:
         if (actor := self._actors.get(worker)) is not None:  # else it is gone already

@@ -56,6 +56,13 @@ def test_a_model_needs_the_initial_batch_size() -> None:
     assert MEASURED.job_model(TrainingConfig(), {"*": 1}) is not None
 
 
+def test_steps_beside_a_partner_are_left_out_and_gradients_count() -> None:
+    slow = StepRow(1, 1, 64, 0, 9.0, 0.0, 50)
+    beside = MEASURED.with_report(replace(REPORT, rows=(slow,), grad_sqr=1.0, grad_var=90.0), alone=False)
+    assert beside.profiles == MEASURED.profiles
+    assert beside.noise_scale == 90.0
+
+
 def test_a_report_without_an_estimate_keeps_the_noise_scale_that_was_known() -> None:
     assert MEASURED.noise_scale == 400.0
     assert MEASURED.with_report(replace(REPORT, grad_sqr=None, grad_var=None)).noise_scale == 400.0
