@@ -68,7 +68,7 @@ def busy_house(folder: Path, ended: int, queued: int, running: int, teams: bool)
     fill(settings, ended, queued + running, of_teams=teams)
     with house(settings, _nodes(running)) as subject:
         if teams:
-            subject.ask("apply_teams", teams_of(running))
+            subject.client.apply_teams(teams_of(running))
         subject.until_running(running)
         yield subject
 

@@ -12,12 +12,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from .browser import NARROW, WIDE, Seen, person
+from .cast import CAST
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Locator, Page
 
 PATIENCE_MS = 30_000
 MOST_TABS = 120
+KEEP_MANY = tuple(role.name for role in CAST if role.rigid)
 FOCUSED = "() => document.activeElement?.tagName === 'BUTTON' ? document.activeElement.textContent.trim() : ''"
 
 
@@ -68,6 +70,15 @@ class Api:
             time.sleep(0.2)  # between two looks
 
 
+    def until_steps(self, job_id: str) -> None:
+        """Wait until a job has made a step, so that there is something to save. Raises: TimeoutError."""
+        deadline_s = time.monotonic() + PATIENCE_MS / 1e3
+        while not self.ask("GET", f"/v1/jobs/{job_id}")["steps"]:
+            if time.monotonic() > deadline_s:
+                raise TimeoutError(f"{job_id} has made no step")
+            time.sleep(0.2)  # between two looks
+
+
 Press = Callable[["Page", str], None]
 
 
@@ -104,6 +115,7 @@ def as_user(browser: Browser, api: Api, job_id: str, done: Done, press: Press, s
         with done.doing(f"see curves ({how})"):
             page.locator("#charts .u-over").first.wait_for(timeout=PATIENCE_MS)
         with done.doing(f"pause ({how})"):
+            api.until_steps(job_id)
             press(page, "Pause")
             api.until(job_id, "paused")
             page.get_by_role("button", name="Resume").wait_for(timeout=PATIENCE_MS)
@@ -162,11 +174,13 @@ def as_operator(browser: Browser, api: Api, done: Done) -> None:
         page = window.new_page()
         with done.doing("an operator cordons a node"):
             page.goto(f"{api.url}/nodes")
+            page.get_by_role("button", name="Cordon", exact=True).last.wait_for(timeout=PATIENCE_MS)
+            closed = page.get_by_role("button", name="Uncordon").count()
             page.get_by_role("button", name="Cordon", exact=True).last.click()
-            page.get_by_role("button", name="Uncordon").wait_for(timeout=PATIENCE_MS)
+            page.get_by_role("button", name="Uncordon").nth(closed).wait_for(timeout=PATIENCE_MS)
         with done.doing("an operator lets it take work again"):
-            page.get_by_role("button", name="Uncordon").click()
-            page.get_by_role("button", name="Uncordon").wait_for(state="detached", timeout=PATIENCE_MS)
+            page.get_by_role("button", name="Uncordon").last.click()
+            page.get_by_role("button", name="Uncordon").nth(closed).wait_for(state="detached", timeout=PATIENCE_MS)
         with done.doing("an operator finds it in the audit log"):
             page.goto(f"{api.url}/audit?verb=node.cordon")
             page.get_by_role("cell", name="node.cordon").first.wait_for(timeout=PATIENCE_MS)
@@ -210,9 +224,19 @@ def cut(browser: Browser, api: Api, done: Done) -> None:
             page.locator("#cut").wait_for(state="hidden", timeout=PATIENCE_MS)
 
 
+def make_room(ops: Api, done: Done) -> None:
+    """Cancel the jobs that keep many GPUs of the busy cluster, so that others find room."""
+    with done.doing("an operator cancels the jobs of others"):
+        for row in ops.ask("GET", "/v1/jobs?limit=100")["items"]:
+            if row["name"] in KEEP_MANY and row["finished_s"] is None:
+                ops.ask("POST", f"/v1/jobs/{row['id']}/cancel")
+                ops.until(row["id"], "cancelled")
+
+
 def all_flows(browser: Browser, url: str, tokens: dict[str, str], package: str) -> Done:
     """Do all of it on a cluster. `package`: the name of one that was put."""
     done, ann = Done(), Api(url, tokens["ann"])
+    make_room(Api(url, tokens["ops"]), done)
     ids = []
     for name in ("by-pointer", "by-keys"):
         with done.doing(f"submit {name}"):
