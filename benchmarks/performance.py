@@ -246,7 +246,7 @@ BENCHMARKS = (
     ),
     Benchmark(
         "shares_scale",
-        "A round with teams is about as fast as one without, and teams without terms change nothing.",
+        "How long a round with teams takes, beside one without. Teams without terms change nothing.",
         (
             Figure("round_p99_s", "25,000 GPUs, 5,000 jobs, 50 teams: p99 of the policy, s", "<= 1.5"),
             Figure("over_without_teams", "median over that without teams", "<= 3"),

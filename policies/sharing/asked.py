@@ -29,14 +29,30 @@ def alone(options: TeamOptions, guarantee: Floats, which: Flags) -> Ints:
         rate = more_gain[open_] / np.maximum(more[open_], 1e-3)
         order = open_[np.lexsort((gpus[open_], row[open_], -rate))]
         order = order[np.sort(np.unique(row[order], return_index=True)[1])]
-        for k in order.tolist():
-            if more[k] <= left[place[k]] + EQUAL:
-                old = plan[row[k]]
-                if old >= 0:
-                    left[options.place[old]] += options.gpus[old]
-                left[place[k]] -= gpus[k]
-                plan[row[k]] = some[k]
+        taken = order[_in_turn(place[order], more[order], left)]
+        old = plan[row[taken]]
+        has = old >= 0
+        np.add.at(left, options.place[old[has]], options.gpus[old[has]])
+        np.subtract.at(left, place[taken], gpus[taken])
+        plan[row[taken]] = some[taken]
     return plan
+
+
+def _in_turn(place: Ints, more: Floats, left: Floats) -> Flags:
+    """Return which changes fit in what is left of their places, one after the other, up to the first that does not.
+
+    Args:
+        place, more: (changes,) where each takes how many GPUs more.
+    """
+    order = np.argsort(place, kind="stable")
+    where, sums = place[order], np.cumsum(more[order])
+    first = np.searchsorted(where, where)  # of the same place
+    fits = sums - np.append(0.0, sums)[first] <= left[where] + EQUAL
+    missed = np.cumsum(~fits)
+    fits &= missed == np.append(0, missed)[first]
+    found = np.zeros(len(place), bool)
+    found[order[fits]] = True
+    return found
 
 
 def asked(options: TeamOptions, guarantee: Floats, which: Flags, cap: Floats) -> Terms:
