@@ -39,7 +39,7 @@ def alone(options: TeamOptions, guarantee: Floats, which: Flags) -> Ints:
 
 
 def _in_turn(place: Ints, more: Floats, left: Floats) -> Flags:
-    """Return which changes fit in what is left of their places, one after the other, up to the first that does not.
+    """Return which changes fit in what is left of their places, in turn, up to the first of each that does not.
 
     Args:
         place, more: (changes,) where each takes how many GPUs more.
