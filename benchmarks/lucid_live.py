@@ -53,7 +53,7 @@ CLUSTER = "2x t4:8@vision, 2x t4:8@speech"
 ROUND_S, JITTER_S, REPLAYS, CAP_S = 5.0, 1.0, 20, 1500.0
 SCRIPTS = Path(__file__).parent / "scripts"
 TRAINS, PLAIN = "steps_again.py", "ticks.py"
-SCHEDULER = "ray::coadapt-scheduler"
+SCHEDULER = "ray::SchedulerService"
 EPOCH_S = 5.6  # of the training script on one emulated T4, at the time scale of these jobs
 OPTIONS: dict[str, Any] = {
     "modes": {"low_jobs": 12},
@@ -115,8 +115,9 @@ class Live:
             time.sleep(max(began_s + job.after_s - time.monotonic(), 0.0))
             ids.append(self._client.submit(job.spec))
             if self.killed < len(KILLS) and number + 1 >= KILLS[self.killed] * len(jobs):
-                self.killed += sum(sigkill(one) for one in self._victims.actors(SCHEDULER))
-                print(f"{time.strftime('%H:%M:%S')} the service was killed after {number + 1} jobs", flush=True)
+                if any([sigkill(one) for one in self._victims.actors(SCHEDULER)]):
+                    self.killed += 1
+                    print(f"{time.strftime('%H:%M:%S')} the service was killed after {number + 1} jobs", flush=True)
         self._client.wait(ids, timeout_s=CAP_S)
         rows = {row["id"]: row for row in self._client.list()}
         return [dict(rows[id]) for id in ids]

@@ -108,15 +108,14 @@ class Tenants:
     def join(self, job: str, partner: str, demand: Demand = WISH) -> Placement:
         """Put a job on the GPUs of another one that is alone there.
 
-        CPUs that it only wishes for it gets as far as they are free. Raises OverCommitted where others lack.
+        It takes no CPUs where it only wishes for some: those of its GPUs serve both, and idle GPUs keep theirs.
+        Raises OverCommitted where a node lacks what it must have.
         """
-        whole = self.held[partner]
-        nodes, free = self.cluster.by_id, self._ledger.free
+        whole, nodes = self.held[partner], self.cluster.by_id
         shares = tuple(
-            replace(share, share=HALF, cpus=cpus, memory_gib=memory_gib)
+            replace(share, share=HALF, cpus=0.0 if demand.is_wish else cpus, memory_gib=memory_gib)
             for share in whole.shares
-            for wish, memory_gib in [demand.on(nodes[share.node_id], share.gpus)]
-            for cpus in [min(wish, max(free(share.node_id).cpus, 0.0)) if demand.is_wish else wish]
+            for cpus, memory_gib in [demand.on(nodes[share.node_id], share.gpus)]
         )
         self._retake(partner, HALF)
         found = Placement(whole.gpu_type, shares)

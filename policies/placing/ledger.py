@@ -241,7 +241,7 @@ class Ledger:
             self._memory[gpu_type][at] -= share.memory_gib
             if gpu_type not in self._uneven:
                 total = self._total[gpu_type]
-                part = share.gpus / total.gpus[at] + TOLERANCE
+                part = fresh / total.gpus[at] + TOLERANCE  # a second tenant takes of what idle GPUs are due
                 if share.cpus > total.cpus[at] * part or share.memory_gib > total.memory_gib[at] * part:
                     self._uneven.add(gpu_type)
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import random
+from contextlib import suppress
+
 import numpy as np
 import pytest
 from coadapt.core.cluster import Cluster, Node
 from coadapt.core.placement import NodeShare, Placement
 from coadapt.policies.packing.tenants import Tenants
-from coadapt.policies.placing.demand import Demand
+from coadapt.policies.placing.demand import WISH, Demand
 from coadapt.policies.placing.ledger import OverCommitted
 
 TWO = Cluster((Node("n0", "t4", 4), Node("n1", "t4", 4)))
@@ -87,12 +90,35 @@ def test_no_gpu_is_ever_given_to_three_or_beyond_its_whole(seed: int) -> None:
         )
 
 
-def test_cpus_that_a_partner_only_wishes_for_it_gets_as_far_as_they_are_free() -> None:
+def test_a_partner_that_only_wishes_for_cpus_takes_none_and_one_that_must_have_some_is_refused() -> None:
     tenants = Tenants(Cluster((Node("n0", "t4", 2, cpus=3.0),)))
     whole = Placement("t4", (NodeShare("n0", 2, cpus=2.0, devices=(0, 1)),))
     tenants.take("a", whole)
-    assert tenants.join("b", "a").shares[0].cpus == 1.0
+    assert tenants.join("b", "a").shares[0].cpus == 0.0
     tenants.give_back("b")
     with pytest.raises(OverCommitted, match="4 CPUs, of which 1 are free"):
         tenants.join("b", "a", Demand(cpus_per_gpu=2.0))
     assert tenants.held == {"a": whole}
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_room_that_is_found_can_be_taken_however_jobs_come_share_and_go(seed: int) -> None:
+    """Pairs use the CPUs of their GPUs, so that they leave idle GPUs theirs."""
+    draw = random.Random(seed)
+    cluster = Cluster(tuple(Node(f"n{at}", "t4", 8, cpus=draw.choice((0.5, 8.0, 12.0))) for at in range(2)))
+    tenants, there = Tenants(cluster), list[str]()
+    for turn in range(200):
+        id, gpus = f"j{turn}", draw.choice((1, 1, 2, 4, 8))
+        alone = [job for job in there if tenants.is_alone(job)]
+        demand = Demand(cpus_per_gpu=2.0) if draw.random() < 0.1 else WISH
+        if there and draw.random() < 0.4:
+            tenants.give_back(there.pop(draw.randrange(len(there))))
+            tenants.follow(dict(tenants.held))
+        elif alone and draw.random() < 0.5:
+            with suppress(OverCommitted):
+                tenants.join(id, draw.choice(alone), demand)
+                there.append(id)
+        elif (found := tenants.find(gpus, ["t4"], demand)) is not None:
+            tenants.take(id, found)
+            there.append(id)
+        assert set(tenants.held) == set(there)
