@@ -115,12 +115,17 @@ class Live:
             time.sleep(max(began_s + job.after_s - time.monotonic(), 0.0))
             ids.append(self._client.submit(job.spec))
             if self.killed < len(KILLS) and number + 1 >= KILLS[self.killed] * len(jobs):
-                if any([sigkill(one) for one in self._victims.actors(SCHEDULER)]):
-                    self.killed += 1
-                    print(f"{time.strftime('%H:%M:%S')} the service was killed after {number + 1} jobs", flush=True)
+                self._kill(number + 1)
         self._client.wait(ids, timeout_s=CAP_S)
         rows = {row["id"]: row for row in self._client.list()}
         return [dict(rows[id]) for id in ids]
+
+    def _kill(self, jobs: int) -> None:
+        """Kill the service, unless it is just being made anew."""
+        killed = [sigkill(one) for one in self._victims.actors(SCHEDULER)]
+        if any(killed):
+            self.killed += 1
+            print(f"{time.strftime('%H:%M:%S')} the service was killed after {jobs} jobs", flush=True)
 
 
 def jittered(workload: Workload) -> Iterator[Workload]:

@@ -69,7 +69,6 @@ class Api:
                 raise TimeoutError(f"{job_id} is {status}, not {' or '.join(wanted)}")
             time.sleep(0.2)  # between two looks
 
-
     def until_steps(self, job_id: str) -> None:
         """Wait until a job has made a step, so that there is something to save. Raises: TimeoutError."""
         deadline_s = time.monotonic() + PATIENCE_MS / 1e3
