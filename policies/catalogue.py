@@ -1,11 +1,31 @@
 """All policies by name. Importing this module registers every one of them."""
 
-from . import coadapt, fifo, gavel, las, lucid, max_min, packed, pollux, qssf, shockwave, sia, sjf, srtf, themis
+from . import (
+    coadapt,
+    drf,
+    fifo,
+    ftf,
+    gavel,
+    las,
+    lucid,
+    max_min,
+    packed,
+    pollux,
+    qssf,
+    shockwave,
+    sia,
+    sjf,
+    srtf,
+    tetris,
+    themis,
+)
 from .registry import make_policy, options_model, policy_class, policy_names, register
 
 __all__ = [
     "coadapt",
+    "drf",
     "fifo",
+    "ftf",
     "gavel",
     "las",
     "lucid",
@@ -22,5 +42,6 @@ __all__ = [
     "sia",
     "sjf",
     "srtf",
+    "tetris",
     "themis",
 ]

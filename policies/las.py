@@ -7,11 +7,11 @@ from pydantic import Field, field_validator
 
 from .contract.round import JobColumns, JobView
 from .contract.traits import PolicyTraits
-from .queueing import QueueingOptions, QueueingPolicy
+from .queueing import ProvisionedOptions, QueueingPolicy
 from .registry import register
 
 
-class LasOptions(QueueingOptions):
+class LasOptions(ProvisionedOptions):
     # GPU-seconds at which a job falls to the next level. Without any, jobs are ordered by GPU-seconds alone.
     thresholds_gpu_s: tuple[float, ...] = Field(default=(18_000.0,))
 

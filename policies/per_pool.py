@@ -120,11 +120,9 @@ def together(plans: Mapping[str, Plan], round: Round) -> Plan:
         objective=objective,
         bound=bound,
         gap=(bound - objective) / abs(objective) if objective else 0.0,
-        prices={
-            kind_of(gpu_type, pool): price
-            for pool, plan in plans.items()
-            for gpu_type, price in plan.prices.items()
-        },
+        prices=_by_pool({pool: plan.prices for pool, plan in plans.items()}),
+        cpu_prices=_by_pool({pool: plan.cpu_prices for pool, plan in plans.items()}),
+        memory_prices=_by_pool({pool: plan.memory_prices for pool, plan in plans.items()}),
         solver_s=sum(plan.solver_s for plan in parts),
         evictions=sum(plan.evictions for plan in parts),
         notes=[
@@ -137,6 +135,10 @@ def together(plans: Mapping[str, Plan], round: Round) -> Plan:
         again_s=min((plan.again_s for plan in parts if plan.again_s is not None), default=None),
         pools=dict(plans),
     )
+
+
+def _by_pool(prices: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
+    return {kind_of(t, pool): price for pool, by_type in prices.items() for t, price in by_type.items()}
 
 
 def _teams_together(plans: Mapping[str, Plan]) -> dict[str, dict[str, Standing]]:

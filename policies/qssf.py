@@ -8,11 +8,11 @@ from pydantic import Field
 from .backfilling import Backfill, backfilling
 from .contract.round import JobColumns, Plan, Round
 from .contract.traits import PolicyTraits
-from .queueing import QueueingOptions, TimeLeftPolicy
+from .queueing import ProvisionedOptions, TimeLeftPolicy
 from .registry import register
 
 
-class QssfOptions(QueueingOptions):
+class QssfOptions(ProvisionedOptions):
     """What an operator may set.
 
     backfill: `none` is the paper: no job overtakes another. With `fill` whoever finds room starts; with `reserve`

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from ..core.placement import Placement
 from .admission import choosing, starting
@@ -18,6 +18,9 @@ from .contract.round import JobColumns, JobView, Plan, Round
 from .contract.traits import PolicyTraits
 from .placing.ledger import Ledger, is_pinned
 from .placing.rooms import all_nodes, ledger_of, room
+from .provisioning.mechanisms import Provisioning
+from .provisioning.provisioner import Provisioner, gpus_alone
+from .provisioning.told import told
 
 
 class QueueingOptions(BaseModel):
@@ -27,6 +30,29 @@ class QueueingOptions(BaseModel):
 
     # Whether jobs start on the GPU type with most free GPUs, rather than on the one that runs them fastest.
     type_blind: bool = False
+
+
+class ProvisionedOptions(QueueingOptions):
+    """What an operator may set where the policy also chooses CPUs and memory."""
+
+    # How jobs get CPUs and memory. None: as many as they ask for beside each GPU.
+    provisioning: Provisioning | None = None
+    # By what part of its greatest speed a job may be slower with its best-case demand.
+    saturation: float = Field(default=0.0, ge=0, lt=1, allow_inf_nan=False)
+
+
+def served(round: Round, order: np.ndarray, options: QueueingOptions, *, preempts: bool) -> Plan:
+    """Return the plan in which jobs are served in an order, with CPUs and memory as the options say.
+
+    Where there are teams, their terms decide who runs where, and provisioning then chooses CPUs and memory.
+    """
+    serve = preempting if preempts else in_order
+    if not isinstance(options, ProvisionedOptions) or options.provisioning is None:
+        return serve(round, order, type_blind=options.type_blind)
+    provisioner = Provisioner(options.provisioning, options.saturation)
+    if round.sharing is None:
+        return provisioner.plan(round, order, preempts=preempts, type_blind=options.type_blind)
+    return provisioner.within(round, serve(gpus_alone(round), order, type_blind=options.type_blind))
 
 
 def in_order(round: Round, order: np.ndarray, *, type_blind: bool = False) -> Plan:
@@ -49,7 +75,7 @@ def in_order(round: Round, order: np.ndarray, *, type_blind: bool = False) -> Pl
             ledger.take(columns.ids[i], found)
         elif room(empty, round, i, type_blind) is not None:
             break
-    return _served(round, dict(ledger.held), order, tried)
+    return _plan_of(round, dict(ledger.held), order, tried)
 
 
 def preempting(round: Round, order: np.ndarray, *, type_blind: bool = False) -> Plan:
@@ -74,7 +100,7 @@ def preempting(round: Round, order: np.ndarray, *, type_blind: bool = False) -> 
         tried[chosen] = True
         never = [i for i in in_vain if room(empty, round, i, type_blind) is None]
         if not never:
-            return _served(round, dict(ledger.held), order, tried)
+            return _plan_of(round, dict(ledger.held), order, tried)
         asking = asking[~np.isin(asking, never)]
 
 
@@ -96,7 +122,7 @@ def _first(round: Round, order: np.ndarray, type_blind: bool) -> tuple[Ledger, n
     return ledger, chosen, in_vain
 
 
-def _served(round: Round, placements: dict[str, Placement], order: np.ndarray, tried: np.ndarray) -> Plan:
+def _plan_of(round: Round, placements: dict[str, Placement], order: np.ndarray, tried: np.ndarray) -> Plan:
     reasons = QueueReasons(round, placements, order, tried, len(round.cluster.gpu_types) > 1)
     return Plan(placements, decisions=decisions_of(round, placements, reasons.why), order=order)
 
@@ -126,8 +152,7 @@ class QueueingPolicy(ABC):
     def plan(self, round: Round) -> Plan:
         columns = round.columns
         order = columns.by(self.key(columns))
-        serve = preempting if self.traits.preempts else in_order
-        return serve(round, order, type_blind=self.options.type_blind)
+        return served(round, order, self.options, preempts=self.traits.preempts)
 
     def explain(self, job: str, round: Round, plan: Plan) -> Explanation:
         """Explain a job by its place in the order and by what the order is made of."""
@@ -137,7 +162,8 @@ class QueueingPolicy(ABC):
             said.append(
                 f"Jobs of higher priority come before all others; its own is {view.spec.priority or 'normal'}."
             )
-        return explained(job, round, plan, said, self.facts(view))
+        provisioned, facts = told(job, round, plan)
+        return explained(job, round, plan, [*said, *provisioned], {**self.facts(view), **facts})
 
     def service(self) -> str:
         """Say in a sentence how jobs are served in their order."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .contract.traits import PolicyTraits
-from .queueing import QueueingOptions, TimeLeftPolicy
+from .queueing import ProvisionedOptions, TimeLeftPolicy
 from .registry import register
 
 
@@ -11,9 +11,9 @@ from .registry import register
 class SrtfPolicy(TimeLeftPolicy):
     """Runs the jobs that end soonest. Jobs of unknown length come last."""
 
-    Options = QueueingOptions
+    Options = ProvisionedOptions
     traits = PolicyTraits(fixed_sizes=True, uses_models=False, preempts=True, needs_expected=True)
     rule = "The jobs that end soonest run."
 
-    def __init__(self, options: QueueingOptions | None = None) -> None:
-        self.options = options or QueueingOptions()
+    def __init__(self, options: ProvisionedOptions | None = None) -> None:
+        self.options = options or ProvisionedOptions()

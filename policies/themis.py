@@ -10,11 +10,12 @@ from pydantic import Field
 from .contract.explanation import Explanation, expectation, explained, job_of
 from .contract.round import JobColumns, Plan, Round
 from .contract.traits import PolicyTraits
-from .queueing import QueueingOptions, preempting
+from .provisioning.told import told
+from .queueing import ProvisionedOptions, served
 from .registry import register
 
 
-class ThemisOptions(QueueingOptions):
+class ThemisOptions(ProvisionedOptions):
     # f of the paper: GPUs are first offered to the fraction (1 - f) of jobs that are worst off.
     fairness_knob: float = Field(default=0.8, ge=0, lt=1)
     # How long a winner keeps its GPUs before they are auctioned again.
@@ -66,14 +67,14 @@ class ThemisPolicy:
         offered[worst[: max(int(np.ceil((1 - self.options.fairness_knob) * count)), 1)]] = True
         # Leases come first, then bidders by value, then everybody else by ρ. Ties go by submission.
         order = np.lexsort((columns.submitted_s, np.where(offered, -value, -rho), ~offered, ~leased))
-        plan = preempting(round, order, type_blind=self.options.type_blind)
+        plan = served(round, order, self.options, preempts=True)
         ends = round.now + self.options.lease_s
         until = np.full(count, np.nan)
         held = np.flatnonzero(leased).tolist()
         until[held] = [self._until[round.jobs[i].id] for i in held]
         running = {round.jobs[i].id for i in held}
         self._until = {id: self._until[id] if id in running else ends for id in plan.placements}
-        return replace(plan, figures={"rho": rho, "offered": offered, "leased_until_s": until})
+        return replace(plan, figures={**plan.figures, "rho": rho, "offered": offered, "leased_until_s": until})
 
     def explain(self, job: str, round: Round, plan: Plan) -> Explanation:
         """Explain a job by its finish-time fairness, by the auction and by its lease."""
@@ -92,4 +93,5 @@ class ThemisPolicy:
         if not np.isnan(until_s):
             standing.append(f"Its lease on its GPUs runs for {until_s - round.now:.0f} s more.")
             facts["lease_left_s"] = until_s - round.now
-        return explained(job, round, plan, standing, facts)
+        provisioned, found = told(job, round, plan)
+        return explained(job, round, plan, [*standing, *provisioned], {**facts, **found})

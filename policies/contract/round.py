@@ -21,6 +21,7 @@ from ...core.placement import Placement
 from ...core.teams import Priority
 from ...core.usage import UsageOn
 from ...estimators.goodput import GoodputModel, goodput_matrix
+from ...estimators.sensitivity.model import Sensitivity
 from .arrivals import Arrivals
 from .configuration import ConfigurationSet
 from .sharing import Sharing, Standing
@@ -49,6 +50,8 @@ class JobView:
     remaining: float | None = None
     # How much it used the GPUs that it held, by GPU type. A type of which nothing is known is absent.
     usage: Mapping[str, UsageOn] = field(default_factory=dict)
+    # How fast its input is with given CPUs and memory; None: nobody knows.
+    sensitivity: Sensitivity | None = None
 
     @property
     def remaining_s(self) -> float | None:
@@ -165,6 +168,9 @@ class Plan:
     bound: float = float("nan")
     gap: float = float("nan")
     prices: Mapping[str, float] = field(default_factory=dict)  # marginal value of one GPU of each type
+    # Marginal value of one CPU, and of one GiB, beside GPUs of each type, in speeds of a job at its share.
+    cpu_prices: Mapping[str, float] = field(default_factory=dict)
+    memory_prices: Mapping[str, float] = field(default_factory=dict)
     solver_s: float = 0.0  # seconds inside the solver library
     evictions: int = 0  # jobs left out or moved only because of fragmentation
     notes: Sequence[Note] = ()  # "the search ended at a limit", …

@@ -1,0 +1,1 @@
+"""Which CPUs and how much memory jobs of a fixed size get, and on which nodes: one file per mechanism."""

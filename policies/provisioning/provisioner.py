@@ -1,0 +1,245 @@
+"""From an order of jobs to a plan with CPUs and memory: who runs, on which nodes, and with how much."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ...core.cluster import Cluster
+from ...core.decisions import Refused, Waiting, WaitReason
+from ...core.job import JobSpec
+from ...core.placement import NodeShare, Placement
+from ...core.resources import Totals
+from ...core.wording import n_gpus
+from ...estimators.goodput import JobModel, best_batch
+from ...estimators.sensitivity.choices import Choices, choices
+from ..choosing.decided import QueueReasons, decisions_of
+from ..contract.round import JobView, Plan, Round
+from ..placing.demand import DEFAULT_CPUS
+from .mechanism import Prices
+from .mechanisms import Provisioning, mechanism_of
+from .needs import Need
+from .room import NodeRoom
+from .serving import Served, admitted, asking, running_on, started, types_of
+from .shares import share_of
+from .told import SHARE_CPUS, SHARE_MEMORY_GIB, SPEED
+
+
+@dataclass(frozen=True)
+class Provisioner:
+    """Provisions jobs of a fixed size by a mechanism. `saturation`: as in `best_case`."""
+
+    name: Provisioning
+    saturation: float = 0.0
+
+    def plan(self, round: Round, order: np.ndarray, *, preempts: bool, type_blind: bool) -> Plan:
+        """Return a plan in which the first jobs of an order run.
+
+        Args:
+            order: positions in the round.
+            preempts: whether running jobs may be stopped for those before them.
+
+        Raises:
+            ValueError: one sentence, for a node that states no CPUs or memory.
+        """
+        mechanism = mechanism_of(self.name)
+        rooms = {t: NodeRoom(Totals.of(round.cluster, t)) for t in round.cluster.gpu_types}
+        if mechanism.admits:
+            return self._choosing(round, order, rooms, preempts=preempts, type_blind=type_blind)
+        serve = admitted if preempts else started
+        served, tried = serve(round, order, type_blind=type_blind)
+        prices: dict[str, Prices] = {}
+        for gpu_type, room in rooms.items():
+            needs = [self.need(round, one) for one in served if one.gpu_type == gpu_type]
+            for need in needs:
+                if need.pinned:
+                    room.reserve(need)
+            if (found := mechanism.provide(needs, room)) is not None:
+                prices[gpu_type] = found
+        return self.made(round, order, tried, rooms, prices)
+
+    def _choosing(
+        self, round: Round, order: np.ndarray, rooms: Mapping[str, NodeRoom], *, preempts: bool, type_blind: bool
+    ) -> Plan:
+        """Return a plan of a mechanism that chooses itself whom it serves. It goes through GPU types in turn."""
+        mechanism, tried = mechanism_of(self.name), np.zeros(len(round.columns.gpus), bool)
+        stays = {at for at in asking(round, order, preempts=preempts) if self._stays(round, at, preempts)}
+        for at in stays:
+            one = Served(at, round.columns.placements[at].gpu_type, stays=True)
+            rooms[one.gpu_type].reserve(self.need(round, one))
+
+        def needs(gpu_type: str, turn: int) -> Iterator[Need]:
+            room = rooms[gpu_type]
+            for at in asking(round, order, preempts=preempts):
+                if at in stays:
+                    if turn == 0 and round.columns.placements[at].gpu_type == gpu_type:
+                        yield self.need(round, Served(at, gpu_type, stays=True))
+                    continue
+                if round.columns.ids[at] in placed or round.columns.gpus[at] > room.gpus.sum():
+                    continue
+                types = list(types_of(round, at, type_blind))
+                held = running_on(round, at)
+                if held is not None and held.gpu_type in types:
+                    types = [held.gpu_type, *(t for t in types if t != held.gpu_type)]
+                if turn < len(types) and types[turn] == gpu_type:
+                    tried[at] = True
+                    yield self.need(round, Served(at, gpu_type))
+
+        placed: set[str] = set()
+        for turn in range(len(rooms)):
+            for gpu_type, room in rooms.items():
+                mechanism.provide(needs(gpu_type, turn), room)
+                placed.update(room.held)
+        return self.made(round, order, tried, rooms, {})
+
+    @staticmethod
+    def _stays(round: Round, at: int, preempts: bool) -> bool:
+        columns = round.columns
+        if not columns.held[at] or (preempts and columns.preemptible[at]):
+            return False
+        return running_on(round, at) is not None
+
+    def within(self, round: Round, plan: Plan) -> Plan:
+        """Return a plan with CPUs and memory for the jobs that it places; their GPUs stay as they are planned."""
+        mechanism = mechanism_of(self.name)
+        rooms = {t: NodeRoom(Totals.of(round.cluster, t)) for t in round.cluster.gpu_types}
+        needs: dict[str, list[Need]] = {t: [] for t in rooms}
+        for at, id in enumerate(round.columns.ids.tolist()):
+            if (placement := plan.placements.get(id)) is not None:
+                needs[placement.gpu_type].append(self.need(round, Served(at, placement.gpu_type, True), placement))
+        prices: dict[str, Prices] = {}
+        for gpu_type, room in rooms.items():
+            for need in needs[gpu_type]:
+                room.reserve(need)
+            if (found := mechanism.provide(needs[gpu_type], room)) is not None:
+                prices[gpu_type] = found
+        placements, extra = _placements(round, rooms), _extra(round, rooms, prices)
+        return replace(
+            plan, placements={id: placements.get(id, was) for id, was in plan.placements.items()}, **extra
+        )
+
+    # --- needs ----------------------------------------------------------------------------------------------
+
+    def need(self, round: Round, served: Served, placement: Placement | None = None) -> Need:
+        """Return what a job is to get on a GPU type. `placement`: where it is if not where it runs."""
+        job = round.jobs[served.at]
+        gpus = int(round.columns.gpus[served.at]) if not served.stays else 0
+        held = placement or (running_on(round, served.at) if round.columns.held[served.at] else None)
+        if served.stays and held is not None:
+            gpus = held.gpus
+        before: tuple[tuple[int, int], ...] = ()
+        if held is not None and held.gpu_type == served.gpu_type and held.gpus == gpus:
+            at = round.cluster.positions
+            before = tuple(sorted((at[share.node_id][1], share.gpus) for share in held.shares))
+        unit = job.spec.gpus_per_replica(served.gpu_type) or 1
+        return Need(
+            job.id, gpus, self.choices(job, round.cluster, served.gpu_type, gpus), unit, before, served.stays
+        )
+
+    def choices(self, job: JobView, cluster: Cluster, gpu_type: str, gpus: int) -> Choices:
+        """Return what a job may get of the nodes of a type."""
+        share = share_of(cluster, gpu_type, gpus)
+        cpus, memory_gib = given_by_user(job.spec)
+        return choices(
+            job.sensitivity,
+            gpus,
+            share,
+            step_rate(job, cluster, gpu_type, gpus),
+            self.saturation,
+            None if cpus is None else gpus * cpus,
+            None if memory_gib is None else gpus * memory_gib,
+        )
+
+    # --- plans ----------------------------------------------------------------------------------------------
+
+    def made(
+        self,
+        round: Round,
+        order: np.ndarray,
+        tried: np.ndarray,
+        rooms: Mapping[str, NodeRoom],
+        prices: Mapping[str, Prices],
+    ) -> Plan:
+        """Return what the rooms hold as a plan."""
+        placements = _placements(round, rooms)
+        reasons = QueueReasons(round, placements, order, tried, len(round.cluster.gpu_types) > 1)
+        free = {t: int(room.gpus.sum()) for t, room in rooms.items()}
+
+        def why(at: int) -> Waiting | Refused:
+            found, gpus = reasons.why(at), int(round.columns.gpus[at])
+            if not tried[at] or isinstance(found, Refused) or found.reason is not WaitReason.FRAGMENTED:
+                return found
+            t = next((t for t, idle in free.items() if idle >= gpus), None)
+            if t is None:
+                return found
+            asks = self.choices(round.jobs[at], round.cluster, t, gpus).demand
+            detail = f"It needs {asks[0]:g} CPUs and {asks[1]:g} GiB beside {n_gpus(gpus)}; free GPUs have less."
+            return Waiting(WaitReason.NO_CPUS_OR_MEMORY, detail)
+
+        return Plan(
+            placements,
+            decisions=decisions_of(round, placements, why),
+            order=order,
+            **_extra(round, rooms, prices),
+        )
+
+
+def gpus_alone(round: Round) -> Round:
+    """Return a round in which jobs hold GPUs alone, so that CPUs and memory of others are in nobody's way."""
+
+    def bare(job: JobView) -> JobView:
+        if job.placement is None:
+            return job
+        shares = tuple(replace(share, cpus=0.0, memory_gib=0.0) for share in job.placement.shares)
+        return replace(job, placement=replace(job.placement, shares=shares))
+
+    return replace(round, jobs=[bare(job) for job in round.jobs])
+
+
+def given_by_user(spec: JobSpec) -> tuple[float | None, float | None]:
+    """Return the CPUs and the GiB of memory for each GPU that a user gave; None: the policy chooses."""
+    resources = spec.resources
+    cpus, memory_gib = resources.cpus_per_gpu, resources.memory_gib_per_gpu
+    return None if cpus in (0.0, DEFAULT_CPUS) else cpus, memory_gib or None
+
+
+def step_rate(job: JobView, cluster: Cluster, gpu_type: str, gpus: int) -> float:
+    """Return the samples/s of a job on so many GPUs if it never waited for input; inf: nobody knows."""
+    if job.sensitivity is None or not isinstance(job.model, JobModel):
+        return np.inf
+    replicas = gpus // (job.spec.gpus_per_replica(gpu_type) or 1)
+    best = best_batch(job.model, gpu_type, -(-gpus // cluster.largest_nodes[gpu_type]), replicas)
+    return np.inf if best is None else best.throughput
+
+
+def _placements(round: Round, rooms: Mapping[str, NodeRoom]) -> dict[str, Placement]:
+    found: dict[str, Placement] = {}
+    for gpu_type, room in rooms.items():
+        nodes = round.cluster.of_type(gpu_type)
+        for job, held in room.held.items():
+            all_gpus = held.need.gpus
+            shares = (
+                NodeShare(nodes[at].id, gpus, held.cpus * gpus / all_gpus, held.memory_gib * gpus / all_gpus)
+                for at, gpus in held.places
+            )
+            found[job] = Placement(gpu_type, tuple(shares))
+    return found
+
+
+def _extra(round: Round, rooms: Mapping[str, NodeRoom], prices: Mapping[str, Prices]) -> dict[str, Any]:
+    """Return what a plan says of how jobs do against their shares, and of what a CPU and a GiB are worth."""
+    count = len(round.columns.ids)
+    figures = {name: np.full(count, np.nan) for name in (SHARE_CPUS, SHARE_MEMORY_GIB, SPEED)}
+    held = {job: one for room in rooms.values() for job, one in room.held.items()}
+    for at, id in enumerate(round.columns.ids.tolist()):
+        if (one := held.get(id)) is not None:
+            figures[SHARE_CPUS][at], figures[SHARE_MEMORY_GIB][at] = one.need.choices.share
+            figures[SPEED][at] = one.speed
+    return {
+        "figures": figures,
+        "cpu_prices": {t: price.cpu for t, price in prices.items()},
+        "memory_prices": {t: price.gib for t, price in prices.items()},
+    }
