@@ -62,13 +62,18 @@ class Placement:
         """The GPUs that it names, as (node id, position)."""
         return frozenset((share.node_id, device) for share in self.shares for device in share.devices)
 
+    @cached_property
+    def place(self) -> tuple[str, tuple[tuple[str, int, tuple[int, ...]], ...]]:
+        """The GPUs alone: their type, and on each node their number and their positions."""
+        return self.gpu_type, tuple((share.node_id, share.gpus, share.devices) for share in self.shares)
+
     def with_share(self, part: float) -> Placement:
         """Return the same GPUs, each held to another part, in (0, 1]."""
         return Placement(self.gpu_type, tuple(replace(share, share=part) for share in self.shares))
 
 
 def same_place(a: Placement | None, b: Placement | None) -> bool:
-    """Return whether two placements are the same GPUs, however large the part of each: a partner is no move."""
+    """Return whether two placements are the same GPUs: neither a partner nor other CPUs and memory are a move."""
     if a is None or b is None:
         return a is b
-    return a == b or a.with_share(1.0) == b.with_share(1.0)
+    return a == b or a.place == b.place

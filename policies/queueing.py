@@ -39,6 +39,8 @@ class ProvisionedOptions(QueueingOptions):
     provisioning: Provisioning | None = None
     # By what part of its greatest speed a job may be slower with its best-case demand.
     saturation: float = Field(default=0.0, ge=0, lt=1, allow_inf_nan=False)
+    # Whether CPUs and memory that are left over go to the jobs that gain most.
+    leftovers: bool = True
 
 
 def served(round: Round, order: np.ndarray, options: QueueingOptions, *, preempts: bool) -> Plan:
@@ -49,7 +51,7 @@ def served(round: Round, order: np.ndarray, options: QueueingOptions, *, preempt
     serve = preempting if preempts else in_order
     if not isinstance(options, ProvisionedOptions) or options.provisioning is None:
         return serve(round, order, type_blind=options.type_blind)
-    provisioner = Provisioner(options.provisioning, options.saturation)
+    provisioner = Provisioner(options.provisioning, options.saturation, options.leftovers)
     if round.sharing is None:
         return provisioner.plan(round, order, preempts=preempts, type_blind=options.type_blind)
     return provisioner.within(round, serve(gpus_alone(round), order, type_blind=options.type_blind))

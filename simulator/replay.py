@@ -35,6 +35,7 @@ from .jobs.fixed_length import FixedLengthWorld
 from .jobs.fixed_size import half_a_minute
 from .jobs.foretold_lengths import perturbed
 from .jobs.goodput_tables import GoodputTable, GoodputTableWorld, read_tables, requested, tables_of
+from .jobs.input_bound import InputBoundWorld
 from .jobs.knowledge import Knows, LearningKnowledge
 from .jobs.lengths import Lengths, Sources
 from .jobs.measured_rates import MeasuredRatesWorld, Rates, read_rates
@@ -46,6 +47,7 @@ from .run import Simulation
 from .scaling import BoughtNodes
 from .traces.cluster_file import SimulatedCluster
 from .traces.estimates import read_estimates
+from .traces.input_profiles import InputProfiles, is_profiles, read_profiles
 from .traces.job_usage import JobUsage, of_trace, read_usage
 from .traces.profile_runs import with_profile_runs
 from .traces.workload import Workload
@@ -69,7 +71,14 @@ class Tabulated:
     tables: Mapping[str, GoodputTable]
 
 
-Source = ApplicationSource | Rated | Tabulated
+@dataclass(frozen=True)
+class InputBound:
+    """Jobs whose speed follows their CPUs and memory, as the profile of their model says."""
+
+    profiles: InputProfiles
+
+
+Source = ApplicationSource | Rated | Tabulated | InputBound
 
 
 def source_of(steps: bool, profiles: Path | None, nodes: SimulatedCluster) -> Source:
@@ -79,6 +88,8 @@ def source_of(steps: bool, profiles: Path | None, nodes: SimulatedCluster) -> So
 
     Raise ValueError if `profiles` lacks what the trace needs.
     """
+    if profiles is not None and profiles.is_file() and is_profiles(profiles):
+        return InputBound(read_profiles(profiles))
     if steps:
         if profiles is None or not profiles.is_file():
             raise ValueError("profiles: jobs of a number of steps need a file of measured steps per second")
@@ -128,13 +139,16 @@ def simulation(
         timing, fixed = conditions.timing, conditions.fixed_sizes
         if fixed:
             part = part.tuned()
-        if not fixed and isinstance(source, Rated):
+        if not fixed and isinstance(source, Rated | InputBound):
             raise ValueError(
                 f"policy: {policy} chooses sizes, and these jobs' speed is known at one; use a fixed one"
             )
         if isinstance(source, Rated):
             _runs_somewhere(part, source.rates, on.gpu_types)
             return Engine(MeasuredRatesWorld(part, source.rates), on, made, timing, failures, services=services)
+        if isinstance(source, InputBound):
+            inputs = InputBoundWorld(part, source.profiles, on)
+            return Engine(inputs, on, made, timing, failures, services=services)
         if isinstance(source, Tabulated) and not fixed:
             adaptive = AdaptiveTableWorld(
                 part, tables_of(part, source.tables), on.gpu_types, under.noise, under.seed
@@ -159,10 +173,10 @@ def simulation(
             AdaptiveWorld(part, jobs, knowledge, slow, on), on, made, timing, failures, services=services
         )
 
-    has_lengths = not isinstance(source, Rated | Tabulated) and not _trains(workload)
+    has_lengths = not isinstance(source, Rated | Tabulated | InputBound) and not _trains(workload)
     if under.lengths is not Lengths.TOLD and not has_lengths:
         raise ValueError(f"--lengths: {under.lengths} is only for traces of jobs that have a duration")
-    if not isinstance(source, Rated | Tabulated) and not has_lengths:
+    if not isinstance(source, Rated | Tabulated | InputBound) and not has_lengths:
         workload = _with_batches(workload, source)
     crosses = traits.crosses_pools and bool(nodes.pools)
     if crosses and not has_lengths:
@@ -253,13 +267,13 @@ def column_of(traits: PolicyTraits, workload: Workload, source: Source, under: C
     """Return the conditions of the run of a policy with these traits."""
     recorded = any(model is not None for model in workload.models)
     workload = as_replayed(workload, traits)
-    trains = not isinstance(source, Rated | Tabulated) and _trains(workload)
+    trains = not isinstance(source, Rated | Tabulated | InputBound) and _trains(workload)
     restart = "what its application was measured to take" if trains else f"{half_a_minute(1):g} s"
     if recorded or not np.isnan(workload.restart_s).all():
         restart = "what it took live"
     elif isinstance(source, Tabulated):
         restart = "what its table says, at the first start too"
-    has_lengths = not (trains or isinstance(source, Rated | Tabulated))
+    has_lengths = not (trains or isinstance(source, Rated | Tabulated | InputBound))
     found = column(traits, under, trains=trains, recorded=recorded, restart=restart, has_lengths=has_lengths)
     return replace(found, knows_uses=under.usage is not None or any(one is not None for one in workload.uses))
 
@@ -317,7 +331,7 @@ def _first_known_with(workload: Workload) -> list[tuple[object, ...]]:
 
 def baseline_of(source: Source) -> IsolatedBaseline | None:
     """Return what runs jobs alone, for fairness; None if their speed is known at one size only."""
-    return None if isinstance(source, Rated | Tabulated) else IsolatedBaseline(source)
+    return None if isinstance(source, Rated | Tabulated | InputBound) else IsolatedBaseline(source)
 
 
 def kept(

@@ -52,6 +52,11 @@ class Choices:
         """CPUs, memory and speed as lists, which are faster to read one by one."""
         return self.cpus.tolist(), self.memory_gib.tolist(), self.speed.tolist()
 
+    @cached_property
+    def content(self) -> tuple[float, ...]:
+        """All numbers, by which choices sort the same way in every run."""
+        return (self.gpus, *self.lists[0], *self.lists[1], *self.lists[2])
+
     def speed_with(self, cpus: float, memory_gib: float) -> float:
         """Return the speed with any amount, over that at the share."""
         if self.sensitivity is None:

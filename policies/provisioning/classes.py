@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from ...estimators.sensitivity.choices import Choices
 from .ideal import Class, Ideal, Machine, ideal
@@ -21,22 +22,26 @@ class Chosen:
     """
 
     def __init__(self, needs: Sequence[Need], room: NodeRoom, *, whole: bool) -> None:
-        groups: dict[int, list[int]] = {}
-        by_id: dict[int, Choices] = {}
+        groups: dict[Choices, list[int]] = {}
         for at, need in enumerate(needs):
-            groups.setdefault(id(need.choices), []).append(at)
-            by_id[id(need.choices)] = need.choices
+            groups.setdefault(need.choices, []).append(at)
         totals = room.totals
         machine = Machine(float(totals.gpus.sum()), float(totals.cpus.sum()), float(totals.memory_gib.sum()))
-        classes = [Class(len(at), {ONE: by_id[key]}, {}) for key, at in groups.items()]
-        found = ideal(classes, {ONE: machine}, whole=whole) if classes else None
+        # In an order of their own, so that equal groups are one program, which is not solved twice.
+        classes = tuple(sorted(((one, len(at)) for one, at in groups.items()), key=lambda pair: pair[0].content))
+        found = _ideal(classes, machine, whole) if classes else None
         self.choice = [need.choices.low for need in needs]
         self.prices = Prices()
         if found is not None:
             self.prices = Prices(found.cpu[ONE], found.gib[ONE], found.objective)
-            for number, (key, mine) in enumerate(groups.items()):
-                for place, k in zip(mine, _of_class(found, number, len(mine), by_id[key].low), strict=True):
+            for number, (one, count) in enumerate(classes):
+                for place, k in zip(groups[one], _of_class(found, number, count, one.low), strict=True):
                     self.choice[place] = k
+
+
+@lru_cache(maxsize=512)
+def _ideal(classes: tuple[tuple[Choices, int], ...], machine: Machine, whole: bool) -> Ideal | None:
+    return ideal([Class(count, {ONE: one}, {}) for one, count in classes], {ONE: machine}, whole=whole)
 
 
 def _of_class(found: Ideal, number: int, count: int, low: int) -> list[int]:

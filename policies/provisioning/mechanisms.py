@@ -22,13 +22,12 @@ class Provisioning(StrEnum):
     PRICED = "priced"  # by prices for all jobs together
 
 
-def mechanism_of(name: Provisioning) -> Mechanism:
-    """Return the mechanism of a name."""
-    found: dict[Provisioning, type[Mechanism]] = {
-        Provisioning.PROPORTIONAL: Proportional,
-        Provisioning.GREEDY: Greedy,
-        Provisioning.TUNE: Tune,
-        Provisioning.OPTIMAL: Optimal,
-        Provisioning.PRICED: Priced,
-    }
-    return found[name]()
+def mechanism_of(name: Provisioning, *, hands_out: bool = True) -> Mechanism:
+    """Return the mechanism of a name. `hands_out`: whether the jobs that gain most get what is left over."""
+    if name is Provisioning.PROPORTIONAL:
+        return Proportional()
+    if name is Provisioning.GREEDY:
+        return Greedy()
+    if name is Provisioning.TUNE:
+        return Tune(hands_out=hands_out)
+    return Optimal(hands_out=hands_out) if name is Provisioning.OPTIMAL else Priced(hands_out=hands_out)

@@ -26,9 +26,16 @@ Floats = NDArray[np.float64]
 
 
 class Optimal:
-    """Chooses by LP-1, maps by LP-2 and rounds."""
+    """Chooses by LP-1, maps by LP-2 and rounds.
+
+    Args:
+        hands_out: whether what is left over goes to the jobs that gain most.
+    """
 
     admits = False
+
+    def __init__(self, *, hands_out: bool = True) -> None:
+        self._hands_out = hands_out
 
     def provide(self, needs: Iterable[Need], room: NodeRoom) -> Prices | None:
         """Give the needs what the two programs say; see `Mechanism.provide`."""
@@ -64,7 +71,8 @@ class Optimal:
                 room.give(need, places, cpus[k], memory_gib[k], speed[k])
         step_down(room)
         drop_what_exceeds(room)
-        hand_out(room)
+        if self._hands_out:
+            hand_out(room)
         return chosen.prices
 
 

@@ -26,9 +26,16 @@ WORTH_A_SWAP = 0.1  # speeds at the share that two restarts must gain
 
 
 class Priced:
-    """Chooses by prices, packs by balance, steps down by least loss and hands out the rest."""
+    """Chooses by prices, packs by balance, steps down by least loss and hands out the rest.
+
+    Args:
+        hands_out: whether what is left over goes to the jobs that gain most.
+    """
 
     admits = False
+
+    def __init__(self, *, hands_out: bool = True) -> None:
+        self._hands_out = hands_out
 
     def provide(self, needs: Iterable[Need], room: NodeRoom) -> Prices | None:
         """Give the needs what is best for all of them together; see `Mechanism.provide`."""
@@ -61,7 +68,8 @@ class Priced:
         _swap(room, weight)
         step_down(room)
         drop_what_exceeds(room)
-        hand_out(room)
+        if self._hands_out:
+            hand_out(room)
         return prices
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from ...core.cluster import Cluster
 from ...core.decisions import Refused, Waiting, WaitReason
-from ...core.job import JobSpec
+from ...core.job import JobSpec, ResourceRequest
 from ...core.placement import NodeShare, Placement
 from ...core.resources import Totals
 from ...core.wording import n_gpus
@@ -18,8 +18,7 @@ from ...estimators.goodput import JobModel, best_batch
 from ...estimators.sensitivity.choices import Choices, choices
 from ..choosing.decided import QueueReasons, decisions_of
 from ..contract.round import JobView, Plan, Round
-from ..placing.demand import DEFAULT_CPUS
-from .mechanism import Prices
+from .mechanism import Mechanism, Prices
 from .mechanisms import Provisioning, mechanism_of
 from .needs import Need
 from .room import NodeRoom
@@ -27,13 +26,22 @@ from .serving import Served, admitted, asking, running_on, started, types_of
 from .shares import share_of
 from .told import SHARE_CPUS, SHARE_MEMORY_GIB, SPEED
 
+UNSAID = ResourceRequest.model_fields["cpus_per_gpu"].default  # what stands where a user says nothing
+
 
 @dataclass(frozen=True)
 class Provisioner:
-    """Provisions jobs of a fixed size by a mechanism. `saturation`: as in `best_case`."""
+    """Provisions jobs of a fixed size by a mechanism.
+
+    saturation: as in `best_case`. hands_out: whether what is left over goes to the jobs that gain most.
+    """
 
     name: Provisioning
     saturation: float = 0.0
+    hands_out: bool = True
+
+    def _mechanism(self) -> Mechanism:
+        return mechanism_of(self.name, hands_out=self.hands_out)
 
     def plan(self, round: Round, order: np.ndarray, *, preempts: bool, type_blind: bool) -> Plan:
         """Return a plan in which the first jobs of an order run.
@@ -45,7 +53,7 @@ class Provisioner:
         Raises:
             ValueError: one sentence, for a node that states no CPUs or memory.
         """
-        mechanism = mechanism_of(self.name)
+        mechanism = self._mechanism()
         rooms = {t: NodeRoom(Totals.of(round.cluster, t)) for t in round.cluster.gpu_types}
         if mechanism.admits:
             return self._choosing(round, order, rooms, preempts=preempts, type_blind=type_blind)
@@ -65,18 +73,19 @@ class Provisioner:
         self, round: Round, order: np.ndarray, rooms: Mapping[str, NodeRoom], *, preempts: bool, type_blind: bool
     ) -> Plan:
         """Return a plan of a mechanism that chooses itself whom it serves. It goes through GPU types in turn."""
-        mechanism, tried = mechanism_of(self.name), np.zeros(len(round.columns.gpus), bool)
+        mechanism, tried = self._mechanism(), np.zeros(len(round.columns.gpus), bool)
         stays = {at for at in asking(round, order, preempts=preempts) if self._stays(round, at, preempts)}
         for at in stays:
-            one = Served(at, round.columns.placements[at].gpu_type, stays=True)
-            rooms[one.gpu_type].reserve(self.need(round, one))
+            held = round.columns.placements[at]
+            rooms[held.gpu_type].reserve(self.need(round, Served(at, held.gpu_type, True, held)))
 
         def needs(gpu_type: str, turn: int) -> Iterator[Need]:
             room = rooms[gpu_type]
             for at in asking(round, order, preempts=preempts):
                 if at in stays:
-                    if turn == 0 and round.columns.placements[at].gpu_type == gpu_type:
-                        yield self.need(round, Served(at, gpu_type, stays=True))
+                    here = round.columns.placements[at]
+                    if turn == 0 and here.gpu_type == gpu_type:
+                        yield self.need(round, Served(at, gpu_type, True, here))
                     continue
                 if round.columns.ids[at] in placed or round.columns.gpus[at] > room.gpus.sum():
                     continue
@@ -86,7 +95,7 @@ class Provisioner:
                     types = [held.gpu_type, *(t for t in types if t != held.gpu_type)]
                 if turn < len(types) and types[turn] == gpu_type:
                     tried[at] = True
-                    yield self.need(round, Served(at, gpu_type))
+                    yield self.need(round, Served(at, gpu_type, held=held))
 
         placed: set[str] = set()
         for turn in range(len(rooms)):
@@ -104,12 +113,12 @@ class Provisioner:
 
     def within(self, round: Round, plan: Plan) -> Plan:
         """Return a plan with CPUs and memory for the jobs that it places; their GPUs stay as they are planned."""
-        mechanism = mechanism_of(self.name)
+        mechanism = self._mechanism()
         rooms = {t: NodeRoom(Totals.of(round.cluster, t)) for t in round.cluster.gpu_types}
         needs: dict[str, list[Need]] = {t: [] for t in rooms}
         for at, id in enumerate(round.columns.ids.tolist()):
             if (placement := plan.placements.get(id)) is not None:
-                needs[placement.gpu_type].append(self.need(round, Served(at, placement.gpu_type, True), placement))
+                needs[placement.gpu_type].append(self.need(round, Served(at, placement.gpu_type, True, placement)))
         prices: dict[str, Prices] = {}
         for gpu_type, room in rooms.items():
             for need in needs[gpu_type]:
@@ -123,13 +132,10 @@ class Provisioner:
 
     # --- needs ----------------------------------------------------------------------------------------------
 
-    def need(self, round: Round, served: Served, placement: Placement | None = None) -> Need:
-        """Return what a job is to get on a GPU type. `placement`: where it is if not where it runs."""
-        job = round.jobs[served.at]
-        gpus = int(round.columns.gpus[served.at]) if not served.stays else 0
-        held = placement or (running_on(round, served.at) if round.columns.held[served.at] else None)
-        if served.stays and held is not None:
-            gpus = held.gpus
+    def need(self, round: Round, served: Served) -> Need:
+        """Return what a job is to get on its GPU type."""
+        job, held = round.jobs[served.at], served.held
+        gpus = held.gpus if served.stays and held is not None else int(round.columns.gpus[served.at])
         before: tuple[tuple[int, int], ...] = ()
         if held is not None and held.gpu_type == served.gpu_type and held.gpus == gpus:
             at = round.cluster.positions
@@ -202,8 +208,9 @@ def gpus_alone(round: Round) -> Round:
 def given_by_user(spec: JobSpec) -> tuple[float | None, float | None]:
     """Return the CPUs and the GiB of memory for each GPU that a user gave; None: the policy chooses."""
     resources = spec.resources
-    cpus, memory_gib = resources.cpus_per_gpu, resources.memory_gib_per_gpu
-    return None if cpus in (0.0, DEFAULT_CPUS) else cpus, memory_gib or None
+    return None if resources.cpus_per_gpu == UNSAID else resources.cpus_per_gpu or None, (
+        resources.memory_gib_per_gpu or None
+    )
 
 
 def step_rate(job: JobView, cluster: Cluster, gpu_type: str, gpus: int) -> float:

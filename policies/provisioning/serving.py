@@ -20,6 +20,7 @@ class Served:
     at: int
     gpu_type: str
     stays: bool = False
+    held: Placement | None = None  # what it runs on now, if all of that is still there
 
 
 def running_on(round: Round, at: int) -> Placement | None:
@@ -52,23 +53,24 @@ def admitted(round: Round, order: np.ndarray, *, type_blind: bool) -> tuple[list
     pinned = {int(at) for at in could_stay if is_pinned(round.jobs[int(at)], round.cluster)}
     for at in sorted(pinned):
         gpu_type = columns.placements[at].gpu_type
-        found.append(Served(at, gpu_type, stays=True))
+        found.append(Served(at, gpu_type, True, columns.placements[at]))
         left[gpu_type] -= int(columns.held[at])
         tried[at] = True
-    gpus = columns.gpus.tolist()
+    gpus, idle = columns.gpus.tolist(), max(left.values(), default=0)
     for at in order.tolist():
-        if not any(left.values()):
+        if not idle:
             break
-        if at in pinned or gpus[at] > max(left.values()):
+        if gpus[at] > idle or at in pinned:
             continue
-        held = running_on(round, at) if columns.held[at] else None
+        held = running_on(round, at)
         could = types_of(round, at, type_blind)
         types = [held.gpu_type, *could] if held is not None and held.gpu_type in could else list(could)
         gpu_type = next((t for t in types if left[t] >= gpus[at]), None)
         tried[at] = True
         if gpu_type is not None:
-            found.append(Served(at, gpu_type))
+            found.append(Served(at, gpu_type, held=held))
             left[gpu_type] -= gpus[at]
+            idle = max(left.values())
     return found, tried
 
 
@@ -79,7 +81,7 @@ def started(round: Round, order: np.ndarray, *, type_blind: bool) -> tuple[list[
     found: list[Served] = []
     for at in np.flatnonzero(columns.held > 0).tolist():
         if (placement := running_on(round, at)) is not None:
-            found.append(Served(at, placement.gpu_type, stays=True))
+            found.append(Served(at, placement.gpu_type, True, placement))
             left[placement.gpu_type] -= placement.gpus
     running = {one.at for one in found}
     capacity = round.cluster.capacity()

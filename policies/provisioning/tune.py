@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 
 from ...estimators.sensitivity.choices import Choices
 from .leftovers import hand_out
@@ -32,6 +33,7 @@ class Tune:
         return None
 
 
+@lru_cache(maxsize=4096)
 def demoted(choices: Choices) -> tuple[float, float, float]:
     """Return CPUs, memory and speed of a job that gave way: no more than its share of either, and no slower."""
     demand, share = choices.demand, choices.share

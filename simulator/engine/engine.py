@@ -485,6 +485,7 @@ class Engine:
             rates=told.rates(job),
             remaining=told.remaining(job, progress),
             usage=usage,
+            sensitivity=told.sensitivity(job),
         )
 
     def _stop(self, job: int) -> None:
@@ -530,9 +531,13 @@ class Engine:
                 self._set_rate(job, placement)
 
     def _hold_another_part(self, job: int, placement: Placement) -> None:
-        """Let a job hold another part of the GPUs that it is on, for which it does not stop."""
-        self._jobs.placements[job], self._jobs.weight[job] = placement, placement.weight
-        self._log.holds(job, placement, self._now)
+        """Let a job hold another part of its GPUs, or other CPUs and memory, for which it does not stop."""
+        jobs, same_part = self._jobs, self._jobs.weight[job] == placement.weight
+        jobs.placements[job], jobs.weight[job] = placement, placement.weight
+        if same_part:
+            self._set_rate(job, placement)
+        else:
+            self._log.holds(job, placement, self._now)
 
     def outcome(self) -> Outcome:
         """Return what came of a run that is at its end."""

@@ -13,6 +13,7 @@ from ...core.placement import Placement
 from ...estimators.goodput import GoodputModel, JobModel, best_batch
 from ...forecasts.state import LiveJob, Part
 from ..jobs.shapes import joins, shape_of
+from ..jobs.told import ToldNoInput
 from ..jobs.world import ProgressRate
 from ..traces.tables import Floats
 from ..traces.workload import Ints, TraceJob, Workload
@@ -119,7 +120,7 @@ class LiveWorld:
         """Do nothing: models stay as they are."""
 
 
-class LiveTold:
+class LiveTold(ToldNoInput):
     """What policies are told: as live, with less left the further a job is. The truth of the world is not told."""
 
     def __init__(self, jobs: Sequence[InWorld]) -> None:

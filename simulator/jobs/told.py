@@ -9,6 +9,7 @@ import numpy as np
 
 from ...core.expected import UNKNOWN, Expected, ExpectedSource
 from ...estimators.goodput import GoodputModel
+from ...estimators.sensitivity.model import Sensitivity
 from ..traces.tables import Floats
 from ..traces.workload import Ints
 
@@ -42,8 +43,19 @@ class Told(Protocol):
     def expected(self, job: int, progress: float) -> Expected:
         """Return what the job still needs on the GPUs it asks for, and the source of that figure."""
 
+    def sensitivity(self, job: int) -> Sensitivity | None:
+        """Return how fast the job's input is with given CPUs and memory; None: nobody knows."""
 
-class ToldNothing:
+
+class ToldNoInput:
+    """Tell nothing of the input of jobs."""
+
+    def sensitivity(self, job: int) -> Sensitivity | None:
+        """Return None."""
+        return None
+
+
+class ToldNothing(ToldNoInput):
     """Tell what a restart costs, and nothing else.
 
     Args:

@@ -16,6 +16,7 @@ from ...estimators.predictor import Work, asked_speeds, predict
 from ..traces.tables import Floats
 from ..traces.workload import Ints, Workload
 from .applications import Application
+from .told import ToldNoInput
 
 
 class ModelSource(Protocol):
@@ -25,7 +26,7 @@ class ModelSource(Protocol):
         """Return what is known of a job by now; None: nothing."""
 
 
-class ToldModels:
+class ToldModels(ToldNoInput):
     """Tell a job's fitted model, and the work that its epochs leave.
 
     Args:

@@ -8,7 +8,7 @@ from pathlib import Path
 from ..tables import header_of
 from ..text_file import open_lines
 from ..workload import Workload
-from . import copter, gavel, helios, jsonl, pai, philly, sia
+from . import copter, gavel, helios, jsonl, pai, philly, sia, synergy
 
 # Format -> (reader, columns that identify its header).
 FORMATS: dict[str, tuple[Callable[[Path], Workload], frozenset[str]]] = {
@@ -18,6 +18,7 @@ FORMATS: dict[str, tuple[Callable[[Path], Workload], frozenset[str]]] = {
     "helios": (helios.read, frozenset({"job_id", "submit_time", "duration", "gpu_num"})),
     "pai": (pai.read, frozenset({"job_id", "arrival_s", "service_sec", "gpu_count"})),
 }
+WITHOUT_HEADER: dict[str, Callable[[Path], Workload]] = {"gavel": gavel.read, "synergy": synergy.read}
 
 
 def read_trace(path: Path, format: str | None = None) -> Workload:
@@ -31,10 +32,11 @@ def read_trace(path: Path, format: str | None = None) -> Workload:
         format = _recognised(path)
     if format == "jsonl":
         return jsonl.read(path)
-    if format == "gavel":
-        return gavel.read(path)
+    if format in WITHOUT_HEADER:
+        return WITHOUT_HEADER[format](path)
     if format not in FORMATS:
-        raise ValueError(f"format: {format!r} is unknown; accepted: gavel, jsonl, {', '.join(sorted(FORMATS))}")
+        accepted = ", ".join([*WITHOUT_HEADER, "jsonl", *sorted(FORMATS)])
+        raise ValueError(f"format: {format!r} is unknown; accepted: {accepted}")
     return FORMATS[format][0](path)
 
 
@@ -58,7 +60,9 @@ def _recognised(path: Path) -> str:
         return "gavel"
     if first.startswith("{"):
         return "jsonl"
-    accepted = ", ".join(["gavel", "jsonl", *FORMATS])
+    if synergy.looks_like(first):
+        return "synergy"
+    accepted = ", ".join([*WITHOUT_HEADER, "jsonl", *FORMATS])
     raise ValueError(
         f"trace: {path} begins with {first[:60]!r}, as no known format does{_nearest(first)}; name one: {accepted}"
     )
