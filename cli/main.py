@@ -38,7 +38,7 @@ from . import webhook as webhook_verbs
 from . import whatif as whatif_verb
 from .exit_codes import AmbiguousJob, Exit, Interrupted, JobNotFound, code_of
 from .plain import printable, say
-from .replay_options import Estimates, Events, Format, Pairs, RoundInterval, Usage
+from .replay_options import AtOnce, Estimates, Events, Format, Pairs, RoundInterval, Sizes, Split, Usage
 
 if TYPE_CHECKING:
     from ..client.client import Client
@@ -877,7 +877,9 @@ def trace() -> None:
 def simulate(
     trace: Annotated[
         Path | None,
-        typer.Option(help="Jobs to replay: JSON lines, CSV of Sia, COpter, Helios, Philly or PAI, or Gavel's."),
+        typer.Option(
+            help="Jobs to replay: JSON lines, CSV of Sia, COpter, Helios, Philly, PAI or Synergy, or Gavel's."
+        ),
     ] = None,
     format: Format = None,
     cluster: Annotated[
@@ -907,7 +909,8 @@ def simulate(
         Path | None,
         typer.Option(
             help="Measured profiles: a folder a model, a file of Gavel's, or a folder of goodput tables, with "
-            "which jobs adapt under policies that choose sizes."
+            "which jobs adapt under policies that choose sizes. A file of Synergy's says how fast jobs are with "
+            "given CPUs and memory."
         ),
     ] = None,
     knows: Annotated[
@@ -974,6 +977,9 @@ def simulate(
     usage: Usage = None,
     jobs: Annotated[int, typer.Option(help="Without --trace: jobs to make up.")] = 160,
     rate: Annotated[float, typer.Option(help="Without --trace: jobs submitted per hour.")] = 20.0,
+    split: Split = None,
+    sizes: Sizes = "single",
+    at_once: AtOnce = False,
     seed: Annotated[int, typer.Option(min=0, help="Seed of everything drawn.")] = 0,
     explain: Annotated[
         str | None,
@@ -998,6 +1004,7 @@ def simulate(
     """Replay a trace of jobs under one or more policies in virtual time, without a cluster."""
     from ..policies.warm_up import COMPILING, telling
     from ..simulator.conditions import Conditions
+    from ..simulator.derived import asked_by
     from ..simulator.engine.engine import Timing
     from ..simulator.engine.errors import RunFailed
     from ..simulator.engine.outages import Failures
@@ -1037,7 +1044,9 @@ def simulate(
             pairs=pairs,
             usage=usage,
         )
-        asked = simulation.AskedTrace(trace, format, jobs, rate)
+        if trace is not None and split is not None:
+            raise typer.BadParameter("--split: makes jobs up, so it goes without --trace")
+        asked = simulation.AskedTrace(trace, format, jobs, rate, asked_by(split, sizes, at_once, jobs, rate))
         nodes = cluster if cluster is not None or scaling is not None else DEFAULT_CLUSTER
         compared = simulation.Comparison(asked, nodes, dict.fromkeys(names, options), under, profiles)
         with telling(lambda: _tell(COMPILING)):

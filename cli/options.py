@@ -22,6 +22,8 @@ OPTIONS = {
     "profiling_s": "--profiling-cost",
     "repair_s": "--node-repair",
     "round_interval_s": "--round-interval",
+    "sizes": "--sizes",
+    "split": "--split",
     "store_url": "--store",
     "time_scale": "--time-scale",
     "trace": "--trace",

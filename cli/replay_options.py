@@ -23,3 +23,13 @@ Usage = Annotated[
     Path | None,
     typer.Option(metavar="FILE.csv", help="What each job uses of its GPUs, for policies that share GPUs."),
 ]
+Split = Annotated[
+    str | None,
+    typer.Option(
+        metavar="IMAGE,LANGUAGE,SPEECH",
+        help="Without --trace: make up --jobs like those of Philly, with these weights of tasks, such as "
+        "20,70,10. --profiles says how fast they are.",
+    ),
+]
+Sizes = Annotated[str, typer.Option(help="With --split: GPUs of jobs: single, philly, or weights as 1:80,4:20.")]
+AtOnce = Annotated[bool, typer.Option("--at-once", help="With --split: all jobs are submitted at the beginning.")]

@@ -17,6 +17,7 @@ from ..policies.catalogue import make_policy
 from ..policies.warm_up import warm_up
 from ..simulator import resume
 from ..simulator.conditions import OPEN, Column, Conditions, differing
+from ..simulator.derived import Derived, derived
 from ..simulator.engine.outcome import Outcome
 from ..simulator.explained import ExplainedRound, explain
 from ..simulator.replay import baseline_of, column_of, kept, simulation, source_of
@@ -46,9 +47,12 @@ class AskedTrace:
     format: str | None = None
     jobs: int = 160
     jobs_per_hour: float = 20.0
+    derived: Derived | None = None  # jobs that are derived from Philly's shape
 
     def workload(self, seed: int) -> Workload:
         """Return the jobs. Raise ValueError, in one sentence, for a trace that is not accepted."""
+        if self.derived is not None:
+            return derived(self.derived, seed)
         if self.path is None:
             return synthetic(self.jobs, self.jobs_per_hour, seed)
         return read_trace(self.path, self.format)
@@ -56,6 +60,8 @@ class AskedTrace:
     def about(self) -> dict[str, Any]:
         """Return what identifies the trace, as JSON values."""
         made_up = f"synthetic {self.jobs} at {self.jobs_per_hour:g}/h"
+        if self.derived is not None:
+            made_up = self.derived.shown
         return {
             "trace": made_up if self.path is None else self.path.name,
             "trace_sha256": digest(self.path),

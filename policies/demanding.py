@@ -12,6 +12,7 @@ from .contract.round import Round
 from .provisioning.mechanisms import Provisioning
 from .provisioning.provisioner import Provisioner
 from .provisioning.serving import types_of
+from .provisioning.shares import Shares
 from .queueing import ProvisionedOptions
 
 Floats = NDArray[np.float64]
@@ -42,12 +43,12 @@ def demands_of(round: Round, options: DemandingOptions) -> Demands:
     Raises ValueError, one sentence, for a node that states no CPUs or memory.
     """
     provisioner = Provisioner(options.provisioning, options.saturation)
-    gpus = round.columns.gpus.tolist()
+    gpus, shares = round.columns.gpus.tolist(), Shares(round.cluster)
     amounts = np.zeros((len(gpus), 3))
     for at, job in enumerate(round.jobs):
         gpu_type = next(iter(types_of(round, at, options.type_blind)), None)
         if gpu_type is not None:
-            choices = provisioner.choices(job, round.cluster, gpu_type, gpus[at])
+            choices = provisioner.choices(job, shares, gpu_type, gpus[at])
             amounts[at] = gpus[at], *choices.demand
     nodes = [node for node in round.cluster.nodes if node.gpus]
     totals = np.array([[node.gpus, node.cpus, node.memory_gib] for node in nodes], float).reshape(-1, 3)

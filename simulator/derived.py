@@ -16,8 +16,8 @@ TASKS: Mapping[str, tuple[str, ...]] = {
     "speech": ("m5", "deepspeech"),
 }
 # How many of Philly's jobs ask for how many GPUs; those of more than 16 are left out.
-PHILLY_GPUS: Mapping[int, int] = {1: 76_600, 2: 1_800, 4: 1_900, 8: 1_600, 16: 199}
-SINGLE: Mapping[int, int] = {1: 1}
+PHILLY_GPUS: Mapping[int, float] = {1: 76_600, 2: 1_800, 4: 1_900, 8: 1_600, 16: 199}
+SINGLE: Mapping[int, float] = {1: 1}
 # 10^x minutes with x uniform between two limits, and how likely each is.
 DURATIONS = (((1.5, 3.0), 0.8), ((3.0, 4.0), 0.2))
 
@@ -55,6 +55,33 @@ class Derived:
         arrivals = "at once" if self.jobs_per_hour is None else f"at {self.jobs_per_hour:g}/h"
         sizes = "1 GPU" if set(self.gpus) == {1} else f"1 to {max(self.gpus)} GPUs"
         return f"derived {self.jobs} {arrivals}, split {','.join(f'{one:g}' for one in self.split)}, {sizes}"
+
+
+def asked_by(split: str | None, sizes: str, at_once: bool, jobs: int, jobs_per_hour: float) -> Derived | None:
+    """Return what options ask for; None: no derived jobs, as without a split.
+
+    Args:
+        split: as "20,70,10".
+        sizes: `single` for jobs of 1 GPU, `philly`, or weights by GPUs as "1:80,4:20".
+
+    Raises ValueError, one sentence with the option and its value.
+    """
+    if split is None:
+        if sizes != "single" or at_once:
+            raise ValueError("split: is not given; sizes and at_once are for jobs that are derived with it")
+        return None
+    try:
+        weights = [float(part) for part in split.split(",")]
+    except ValueError:
+        raise ValueError(f"split: {split!r} is not accepted; weights such as 20,70,10 are") from None
+    named = {"single": SINGLE, "philly": PHILLY_GPUS}.get(sizes)
+    if named is None:
+        try:
+            parts = [part.split(":") for part in sizes.split(",")]
+            named = {int(gpus): float(weight) for gpus, weight in parts}
+        except ValueError:
+            raise ValueError(f"sizes: {sizes!r} is not accepted; single, philly or 1:80,4:20 are") from None
+    return Derived(jobs, None if at_once else jobs_per_hour, weights, named)
 
 
 def derived(asked: Derived, seed: int = 0) -> Workload:

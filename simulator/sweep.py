@@ -16,6 +16,7 @@ from typing import Any
 
 from ..core.ray_noise import without_ray_noise
 from ..policies.catalogue import make_policy
+from .derived import derived
 from .engine.errors import RunFailed
 from .replay import baseline_of, column_of, kept, simulation, source_of
 from .results.isolated_baseline import IsolatedBaseline
@@ -149,6 +150,8 @@ def on_ray(cells: Sequence[Cell], out: Path, num_cpus: int) -> Iterator[Done]:
 @lru_cache(maxsize=4)
 def _workload(trace: TraceChoice, seed: int, inputs: object) -> Workload:
     """Return the jobs of a trace. `inputs`: digests, so that a changed file is read again."""
+    if trace.derived is not None:
+        return derived(trace.derived, seed)
     if trace.path is None:
         return synthetic(trace.jobs, trace.rate, seed)
     return read_trace(Path(trace.path), trace.format)

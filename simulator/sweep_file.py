@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from ..core import safe_yaml
 from ..policies.catalogue import make_policy
 from ..scheduler.services.catalogue import make_services
 from .conditions import PROFILING_S, Conditions, column
+from .derived import Derived, asked_by
 from .engine.engine import Timing
 from .engine.outages import Failures
 from .jobs.knowledge import Knows
@@ -44,9 +45,26 @@ class TraceChoice(_Strict):
     format: str | None = None
     jobs: int = Field(default=160, ge=1)
     rate: float = Field(default=20.0, gt=0, allow_inf_nan=False, description="Jobs per hour.")
+    split: str | None = Field(default=None, description="Weights of image, language and speech jobs.")
+    sizes: str = "single"
+    at_once: bool = False
+
+    @model_validator(mode="after")
+    def _can_be(self) -> TraceChoice:
+        if self.path is not None and self.split is not None:
+            raise ValueError("split: makes jobs up, so it goes without path")
+        _ = self.derived
+        return self
+
+    @property
+    def derived(self) -> Derived | None:
+        """What is derived from Philly's shape; None: nothing."""
+        return asked_by(self.split, self.sizes, self.at_once, self.jobs, self.rate)
 
     def shown(self) -> str:
         """Return the path, or else what is drawn."""
+        if self.derived is not None:
+            return self.derived.shown
         return f"synthetic {self.jobs} at {self.rate:g}/h" if self.path is None else self.path
 
 

@@ -20,12 +20,11 @@ class Prices:
 
 
 class Mechanism(Protocol):
-    """Places jobs on the nodes of one GPU type, each with CPUs and memory.
+    """Places jobs on the nodes of one GPU type, each with CPUs and memory."""
 
-    admits: whether it chooses itself whom it serves. Else whoever finds GPUs in the policy's order is served.
-    """
-
-    admits: bool
+    @property
+    def admits(self) -> bool:
+        """Whether it chooses itself whom it serves. Else whoever finds GPUs in the policy's order is served."""
 
     def provide(self, needs: Iterable[Need], room: NodeRoom) -> Prices | None:
         """Give needs, in the policy's order, what they get of the room. Return prices, if it knows any.

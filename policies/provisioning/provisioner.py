@@ -23,7 +23,7 @@ from .mechanisms import Provisioning, mechanism_of
 from .needs import Need
 from .room import NodeRoom
 from .serving import Served, admitted, asking, running_on, started, types_of
-from .shares import share_of
+from .shares import Shares
 from .told import SHARE_CPUS, SHARE_MEMORY_GIB, SPEED
 
 UNSAID = ResourceRequest.model_fields["cpus_per_gpu"].default  # what stands where a user says nothing
@@ -34,14 +34,16 @@ class Provisioner:
     """Provisions jobs of a fixed size by a mechanism.
 
     saturation: as in `best_case`. hands_out: whether what is left over goes to the jobs that gain most.
+    own: a mechanism in place of the one with that name.
     """
 
     name: Provisioning
     saturation: float = 0.0
     hands_out: bool = True
+    own: Mechanism | None = None
 
     def _mechanism(self) -> Mechanism:
-        return mechanism_of(self.name, hands_out=self.hands_out)
+        return self.own or mechanism_of(self.name, hands_out=self.hands_out)
 
     def plan(self, round: Round, order: np.ndarray, *, preempts: bool, type_blind: bool) -> Plan:
         """Return a plan in which the first jobs of an order run.
@@ -53,7 +55,7 @@ class Provisioner:
         Raises:
             ValueError: one sentence, for a node that states no CPUs or memory.
         """
-        mechanism = self._mechanism()
+        mechanism, shares = self._mechanism(), Shares(round.cluster)
         rooms = {t: NodeRoom(Totals.of(round.cluster, t)) for t in round.cluster.gpu_types}
         if mechanism.admits:
             return self._choosing(round, order, rooms, preempts=preempts, type_blind=type_blind)
@@ -61,23 +63,24 @@ class Provisioner:
         served, tried = serve(round, order, type_blind=type_blind)
         prices: dict[str, Prices] = {}
         for gpu_type, room in rooms.items():
-            needs = [self.need(round, one) for one in served if one.gpu_type == gpu_type]
+            needs = [self.need(round, one, shares) for one in served if one.gpu_type == gpu_type]
             for need in needs:
                 if need.pinned:
                     room.reserve(need)
             if (found := mechanism.provide(needs, room)) is not None:
                 prices[gpu_type] = found
-        return self.made(round, order, tried, rooms, prices)
+        return self.made(round, order, tried, rooms, prices, shares)
 
     def _choosing(
         self, round: Round, order: np.ndarray, rooms: Mapping[str, NodeRoom], *, preempts: bool, type_blind: bool
     ) -> Plan:
         """Return a plan of a mechanism that chooses itself whom it serves. It goes through GPU types in turn."""
-        mechanism, tried = self._mechanism(), np.zeros(len(round.columns.gpus), bool)
+        mechanism, shares = self._mechanism(), Shares(round.cluster)
+        tried = np.zeros(len(round.columns.gpus), bool)
         stays = {at for at in asking(round, order, preempts=preempts) if self._stays(round, at, preempts)}
         for at in stays:
             held = round.columns.placements[at]
-            rooms[held.gpu_type].reserve(self.need(round, Served(at, held.gpu_type, True, held)))
+            rooms[held.gpu_type].reserve(self.need(round, Served(at, held.gpu_type, True, held), shares))
 
         def needs(gpu_type: str, turn: int) -> Iterator[Need]:
             room = rooms[gpu_type]
@@ -85,7 +88,7 @@ class Provisioner:
                 if at in stays:
                     here = round.columns.placements[at]
                     if turn == 0 and here.gpu_type == gpu_type:
-                        yield self.need(round, Served(at, gpu_type, True, here))
+                        yield self.need(round, Served(at, gpu_type, True, here), shares)
                     continue
                 if round.columns.ids[at] in placed or round.columns.gpus[at] > room.gpus.sum():
                     continue
@@ -95,14 +98,14 @@ class Provisioner:
                     types = [held.gpu_type, *(t for t in types if t != held.gpu_type)]
                 if turn < len(types) and types[turn] == gpu_type:
                     tried[at] = True
-                    yield self.need(round, Served(at, gpu_type, held=held))
+                    yield self.need(round, Served(at, gpu_type, held=held), shares)
 
         placed: set[str] = set()
         for turn in range(len(rooms)):
             for gpu_type, room in rooms.items():
                 mechanism.provide(needs(gpu_type, turn), room)
                 placed.update(room.held)
-        return self.made(round, order, tried, rooms, {})
+        return self.made(round, order, tried, rooms, {}, shares)
 
     @staticmethod
     def _stays(round: Round, at: int, preempts: bool) -> bool:
@@ -113,12 +116,13 @@ class Provisioner:
 
     def within(self, round: Round, plan: Plan) -> Plan:
         """Return a plan with CPUs and memory for the jobs that it places; their GPUs stay as they are planned."""
-        mechanism = self._mechanism()
+        mechanism, shares = self._mechanism(), Shares(round.cluster)
         rooms = {t: NodeRoom(Totals.of(round.cluster, t)) for t in round.cluster.gpu_types}
         needs: dict[str, list[Need]] = {t: [] for t in rooms}
         for at, id in enumerate(round.columns.ids.tolist()):
             if (placement := plan.placements.get(id)) is not None:
-                needs[placement.gpu_type].append(self.need(round, Served(at, placement.gpu_type, True, placement)))
+                stays = Served(at, placement.gpu_type, True, placement)
+                needs[placement.gpu_type].append(self.need(round, stays, shares))
         prices: dict[str, Prices] = {}
         for gpu_type, room in rooms.items():
             for need in needs[gpu_type]:
@@ -132,7 +136,7 @@ class Provisioner:
 
     # --- needs ----------------------------------------------------------------------------------------------
 
-    def need(self, round: Round, served: Served) -> Need:
+    def need(self, round: Round, served: Served, shares: Shares) -> Need:
         """Return what a job is to get on its GPU type."""
         job, held = round.jobs[served.at], served.held
         gpus = held.gpus if served.stays and held is not None else int(round.columns.gpus[served.at])
@@ -141,19 +145,16 @@ class Provisioner:
             at = round.cluster.positions
             before = tuple(sorted((at[share.node_id][1], share.gpus) for share in held.shares))
         unit = job.spec.gpus_per_replica(served.gpu_type) or 1
-        return Need(
-            job.id, gpus, self.choices(job, round.cluster, served.gpu_type, gpus), unit, before, served.stays
-        )
+        return Need(job.id, gpus, self.choices(job, shares, served.gpu_type, gpus), unit, before, served.stays)
 
-    def choices(self, job: JobView, cluster: Cluster, gpu_type: str, gpus: int) -> Choices:
+    def choices(self, job: JobView, shares: Shares, gpu_type: str, gpus: int) -> Choices:
         """Return what a job may get of the nodes of a type."""
-        share = share_of(cluster, gpu_type, gpus)
         cpus, memory_gib = given_by_user(job.spec)
         return choices(
             job.sensitivity,
             gpus,
-            share,
-            step_rate(job, cluster, gpu_type, gpus),
+            shares.of(gpu_type, gpus),
+            step_rate(job, shares.cluster, gpu_type, gpus),
             self.saturation,
             None if cpus is None else gpus * cpus,
             None if memory_gib is None else gpus * memory_gib,
@@ -168,6 +169,7 @@ class Provisioner:
         tried: np.ndarray,
         rooms: Mapping[str, NodeRoom],
         prices: Mapping[str, Prices],
+        shares: Shares,
     ) -> Plan:
         """Return what the rooms hold as a plan."""
         placements = _placements(round, rooms)
@@ -181,7 +183,7 @@ class Provisioner:
             t = next((t for t, idle in free.items() if idle >= gpus), None)
             if t is None:
                 return found
-            asks = self.choices(round.jobs[at], round.cluster, t, gpus).demand
+            asks = self.choices(round.jobs[at], shares, t, gpus).demand
             detail = f"It needs {asks[0]:g} CPUs and {asks[1]:g} GiB beside {n_gpus(gpus)}; free GPUs have less."
             return Waiting(WaitReason.NO_CPUS_OR_MEMORY, detail)
 

@@ -17,7 +17,7 @@ def step_down(room: NodeRoom, nodes: Iterable[int] | None = None) -> None:
             best: tuple[float, Held, int] | None = None
             for job, gpus in room.tenants[node].items():
                 held = room.held[job]
-                found = _cheapest(held, gpus, node, room)
+                found = cheapest(held, gpus, node, room)
                 if found is not None and (best is None or found[0] < best[0]):
                     best = (found[0], held, found[1])
             if best is None:
@@ -28,7 +28,7 @@ def step_down(room: NodeRoom, nodes: Iterable[int] | None = None) -> None:
             room.change(held, cpus[to], memory_gib[to], speed[to])
 
 
-def _cheapest(held: Held, gpus: int, node: int, room: NodeRoom) -> tuple[float, int] | None:
+def cheapest(held: Held, gpus: int, node: int, room: NodeRoom) -> tuple[float, int] | None:
     """Return what a job loses for what a node then has again, by its best choice for that; None: no slower one."""
     cpus, memory_gib, speed = held.need.choices.lists
     part = gpus / held.need.gpus

@@ -3,23 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 
 from ...core.cluster import Cluster, Node
 from ...estimators.sensitivity.choices import Share
 
 
-@lru_cache(maxsize=1024)
-def share_of(cluster: Cluster, gpu_type: str, gpus: int) -> Share:
-    """Return the share of each GPU of a type, and the most that a job of so many GPUs may have for each.
+class Shares:
+    """The shares of a cluster, each worked out once. Make one for each round."""
 
-    Where nodes of a type differ, the share is what every one of them has for each GPU. A job has at most the CPUs
-    and the memory of as many nodes as it needs for its GPUs.
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self._found: dict[tuple[str, int], Share] = {}
 
-    Raises:
-        ValueError: one sentence, for a node that states no CPUs or no memory.
-    """
-    nodes = cluster.of_type(gpu_type)
+    def of(self, gpu_type: str, gpus: int) -> Share:
+        """Return the share of each GPU of a type, and the most that a job of so many GPUs may have for each.
+
+        Where nodes of a type differ, the share is what every one of them has for each GPU. A job has at most the
+        CPUs and the memory of as many nodes as it needs for its GPUs.
+
+        Raises:
+            ValueError: one sentence, for a node that states no CPUs or no memory.
+        """
+        found = self._found.get((gpu_type, gpus))
+        if found is None:
+            found = self._found[gpu_type, gpus] = _share(self.cluster.of_type(gpu_type), gpus)
+        return found
+
+
+def _share(nodes: Sequence[Node], gpus: int) -> Share:
     check_amounts(nodes)
     machines = -(-gpus // max(node.gpus for node in nodes))
     return Share(

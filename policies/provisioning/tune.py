@@ -55,13 +55,13 @@ def _place(need: Need, room: NodeRoom) -> None:
         if places is None:
             return
         room.give(need, places, cpus, memory_gib, speed)
-        if not all(_make_way(node, room) for node, _ in places):
+        if not all(make_way(node, room) for node, _ in places):
             room.take_back(need.job)
         return
     room.give(need, places, cpus, memory_gib, speed)
 
 
-def _make_way(node: int, room: NodeRoom) -> bool:
+def make_way(node: int, room: NodeRoom) -> bool:
     """Let as many jobs beyond their share give way as it needs, until a node is not short any more.
 
     Return False if that is not enough, as where users gave more than the share.

@@ -11,10 +11,11 @@ from coadapt.core.cluster import Cluster, Node
 from coadapt.policies.catalogue import make_policy
 from coadapt.policies.contract.round import Plan, Round
 from coadapt.simulator.conditions import Conditions
-from coadapt.simulator.derived import DURATIONS, PHILLY_GPUS, Derived, derived
+from coadapt.simulator.derived import DURATIONS, PHILLY_GPUS, Derived, asked_by, derived
 from coadapt.simulator.engine.engine import Engine, Timing
 from coadapt.simulator.jobs.input_bound import InputBoundWorld
 from coadapt.simulator.replay import simulation, source_of
+from coadapt.simulator.sweep_file import cells, read_sweep
 from coadapt.simulator.traces.cluster_file import WHOLE, SimulatedCluster
 from coadapt.simulator.traces.input_profiles import CPUS, InputProfiles, is_profiles, read_profiles
 from coadapt.simulator.traces.readers import read_trace
@@ -230,3 +231,35 @@ def test_a_seed_draws_the_same_jobs_at_any_rate() -> None:
 def test_what_cannot_be_drawn_is_refused(asked: dict, told: str) -> None:
     with pytest.raises(ValueError, match=told):
         Derived(**({"jobs": 10, "jobs_per_hour": 1.0} | asked))
+
+
+def test_options_say_what_is_drawn() -> None:
+    assert asked_by(None, "single", False, 5, 1.0) is None
+    philly = asked_by("20,70,10", "philly", False, 5, 1.0)
+    assert philly is not None
+    assert philly.gpus == PHILLY_GPUS
+    own = asked_by("1,0,0", "1:3,4:1", True, 5, 1.0)
+    assert own is not None
+    assert (own.gpus, own.jobs_per_hour) == ({1: 3.0, 4: 1.0}, None)
+    assert own.shown == "derived 5 at once, split 1,0,0, 1 to 4 GPUs"
+    for split, sizes, told in (
+        ("a", "single", "split: 'a' is not accepted"),
+        ("1,1,1", "large", "sizes: 'large' is not accepted"),
+        (None, "philly", "split: is not given"),
+    ):
+        with pytest.raises(ValueError, match=told):
+            asked_by(split, sizes, False, 5, 1.0)
+
+
+def test_a_sweep_draws_them_too(tmp_path: Path) -> None:
+    file, sweep = tmp_path / "profiles.json", tmp_path / "sweep.yaml"
+    sweep.write_text(
+        "policies: [{name: fifo, options: {provisioning: tune}}]\n"
+        "traces: [{jobs: 20, split: '20,70,10', sizes: philly, at_once: true}]\n"
+        f"profiles: {file}\n"
+    )
+    (cell,) = cells(read_sweep(sweep), tmp_path)
+    assert cell.trace_shown == "derived 20 at once, split 20,70,10, 1 to 16 GPUs"
+    sweep.write_text("policies: [fifo]\ntraces: [{split: '1,2'}]\n")
+    with pytest.raises(ValueError, match="split: "):
+        read_sweep(sweep)

@@ -20,7 +20,7 @@ HELIOS = "job_id,vc,gpu_num,submit_time,duration\n7,vcA,8,2020-09-01 00:00:03,97
 PAI = "job_id,arrival_s,service_sec,gpu_count\nj1,10,100,1\nj2,20,50,2\n"
 GAVEL = "ResNet-18 (batch size 16)\tpython3 main.py\t--num_steps\t1\t100\t0.5\t1\n"
 JOB = '{"id": "a", "submit_s": 0, "duration_s": 1}\n'
-FORMATS = "gavel, jsonl, sia, copter, philly, helios, pai"
+FORMATS = "gavel, synergy, jsonl, sia, copter, philly, helios, pai"
 
 
 @dataclass(frozen=True)
