@@ -877,6 +877,121 @@ BENCHMARKS = (
         ),
     ),
     Benchmark(
+        "synergy_replay",
+        "Published traces of CPUs and memory come out as published (Synergy, Table 5).",
+        (
+            Figure("static_fifo/prop/makespan_h", "100 jobs at once, shares, h; paper 15.67"),
+            Figure("static_fifo/tune/makespan_h", "`tune` as the paper says, h; paper 11.33"),
+            Figure("static_fifo/opt/makespan_h", "one ideal machine, h; paper 11.01"),
+            Figure("static_fifo/tune_leftovers/makespan_h", "`tune`, h"),
+            Figure("static_fifo/greedy/makespan_h", "`greedy`, h"),
+            Figure("static_fifo/priced/makespan_h", "`priced`, h"),
+            Figure("static_fifo/prop/off_paper", "shares, off the paper by", "<= 0.05"),
+            Figure("static_fifo/tune/off_paper", "`tune`, off the paper by", "<= 0.05"),
+            Figure("static_fifo/opt/off_paper", "ideal, off the paper by", "<= 0.05"),
+            Figure("static_fifo/prop_over_tune", "shares over `tune` as the paper says", ">= 1.36"),
+            Figure("static_fifo/prop_over_tune_leftovers", "shares over `tune`", ">= 1.40"),
+            Figure("dynamic_srtf/prop_over_tune_mean", "100 jobs over time, SRTF, mean JCT", ">= 1.24"),
+            Figure("dynamic_srtf/prop_over_tune_p99", "the same, 99th percentile", ">= 1.40"),
+        ),
+    ),
+    Benchmark(
+        "synergy_load",
+        "Mean completion times over loads on 128 GPUs, with CPUs and memory by gain.",
+        (
+            Figure("fifo_single/tune/ratio_at_baseline_81h", "shares over `tune`, FIFO, 1 GPU, at 81 h", ">= 2.2"),
+            Figure("fifo_single/priced/ratio_at_baseline_81h", "shares over `priced`", ">= 2.7"),
+            Figure(
+                "fifo_single/saturated/ratio_at_baseline_81h", "shares over all that jobs gain by: the ceiling"
+            ),
+            Figure("fifo_single/priced/best_ratio", "shares over `priced`, best load", ">= 2.9"),
+            Figure("tune/worst_ratio", "shares over `tune`, least of all policies and loads", ">= 0.99"),
+            Figure("priced/worst_ratio", "shares over `priced`, least of all policies and loads", ">= 0.99"),
+            Figure("las_multi/tune/best_ratio", "LAS, 1 to 16 GPUs, best load; paper 1.6"),
+            Figure("las_multi/tune/p95_long_ratio", "LAS, 95th percentile of long jobs; paper 2"),
+            Figure("srtf_multi/tune/best_ratio", "SRTF, 1 to 16 GPUs; paper 1.6"),
+            Figure("ftf_multi/tune/best_ratio", "FTF, 1 to 16 GPUs; paper 2"),
+        ),
+        timeout_s=7200.0,
+    ),
+    Benchmark(
+        "synergy_ratio",
+        "What is gained where servers have more CPUs for each GPU.",
+        tuple(
+            figure
+            for name in ("tune", "priced")
+            for figure in (
+                *(
+                    Figure(f"{name}/gain_at_{cpus}", f"`{name}`, {cpus} CPUs for each GPU")
+                    for cpus in (3, 4, 5, 6)
+                ),
+                Figure(f"{name}/falls", f"`{name}`: the gain falls with every CPU more", "= 1"),
+            )
+        ),
+        timeout_s=3600.0,
+    ),
+    Benchmark(
+        "synergy_splits",
+        "Few or all jobs are sensitive to CPUs and memory.",
+        (
+            *(
+                Figure(f"{split}/tune/over_proportional", f"split {split}: `tune` over shares", "<= 1.0")
+                for split in ("20-70-10", "33-33-33", "50-0-50")
+            ),
+            Figure("50-0-50/greedy/over_proportional", "`greedy` over shares, where all are sensitive", ">= 1.0"),
+            Figure("50-0-50/greedy/idle_gpus_with_queue", "`greedy`: rounds with idle GPUs and a queue", ">= 1"),
+            Figure("50-0-50/tune/idle_gpus_with_queue", "`tune`: the same", "= 0"),
+            Figure("low_load/cpu_use_over_proportional", "low load: CPUs in use, `tune` over shares", ">= 1.3"),
+        ),
+        timeout_s=3600.0,
+    ),
+    Benchmark(
+        "synergy_philly",
+        "Philly's own jobs, with models drawn.",
+        (
+            Figure("srtf/mean_ratio", "SRTF: shares over `tune`; paper 1.15"),
+            Figure("srtf/short_p99_ratio", "the same, 99th percentile of short jobs; paper 2.2"),
+            Figure("srtf/best_job", "best job; paper 9"),
+        ),
+        timeout_s=7200.0,
+    ),
+    Benchmark(
+        "synergy_big_data",
+        "Fixed demands of DRF and Tetris against the same orders with `tune`.",
+        tuple(
+            Figure(f"{split}/{policy}/gain", f"{split}: {policy}, naive over `tune`", ">= 1.0")
+            for split in ("w1", "w2")
+            for policy in ("drf", "tetris")
+        ),
+        timeout_s=3600.0,
+    ),
+    Benchmark(
+        "better_than_tune",
+        "`priced` against `tune` with what is left over handed out.",
+        (
+            Figure("fifo_single_81h/mean_jct_ratio", "FIFO, 1 GPU, shares at 81 h: mean JCT", "<= 0.85"),
+            Figure("fifo_single_9.5/mean_jct_ratio", "FIFO, 1 GPU, 9.5 jobs/h: mean JCT", "<= 0.85"),
+            Figure("worst_mean_jct_ratio", "worst of all traces", "<= 1.0"),
+            Figure("fifo_single_81h/over_bound", "mean JCT over one ideal machine's", "<= 1.01"),
+            Figure("fifo_single_9.5/over_bound", "the same, 9.5 jobs/h", "<= 1.01"),
+            Figure("worst_job_over_proportional", "least speed of a job over that at its share", ">= 1.0"),
+            Figure("worst_moves_ratio", "moves of jobs over those of `tune`, worst trace", "<= 1.0"),
+        ),
+        timeout_s=7200.0,
+    ),
+    Benchmark(
+        "synergy_time",
+        "A round that chooses CPUs, memory and nodes is short.",
+        (
+            Figure("tune_ms_128", "`tune`, 128 GPUs, ms", "<= 20"),
+            Figure("priced_ms_128", "`priced`, 128 GPUs, ms"),
+            Figure("optimal_ms_128", "`optimal`, 128 GPUs, ms"),
+            Figure("tune_s_25000", "`tune`, 25,000 GPUs, s", "<= 3"),
+            Figure("priced_s_25000", "`priced`, 25,000 GPUs, s"),
+        ),
+        timeout_s=1800.0,
+    ),
+    Benchmark(
         "lucid_ablations",
         "What each part of Lucid is worth in the same run; ratios are over the whole of it.",
         (
