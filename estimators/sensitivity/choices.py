@@ -53,6 +53,17 @@ class Choices:
         return self.cpus.tolist(), self.memory_gib.tolist(), self.speed.tolist()
 
     @cached_property
+    def input_at_share(self) -> float:
+        """By what the share's input limits the job: its speed there over that of the GPUs' step alone.
+
+        Where the step is not known it is the input's speed, in the unit of the sensitivity. 1: nothing is known.
+        """
+        if self.sensitivity is None:
+            return 1.0
+        found = float(speed(self.sensitivity, self.gpus, *self.share, self.step_rate))
+        return found if np.isinf(self.step_rate) else found / self.step_rate
+
+    @cached_property
     def content(self) -> tuple[float, ...]:
         """All numbers, by which choices sort the same way in every run."""
         return (self.gpus, *self.lists[0], *self.lists[1], *self.lists[2])

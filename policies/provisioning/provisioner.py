@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...core.cluster import Cluster
-from ...core.decisions import Refused, Waiting, WaitReason
+from ...core.decisions import Placed, Refused, Waiting, WaitReason
 from ...core.job import JobSpec, ResourceRequest
 from ...core.placement import NodeShare, Placement
 from ...core.resources import Totals
@@ -18,13 +18,16 @@ from ...estimators.goodput import JobModel, best_batch
 from ...estimators.sensitivity.choices import Choices, choices
 from ..choosing.decided import QueueReasons, decisions_of
 from ..contract.round import JobView, Plan, Round
+from .ideal import Machine
 from .mechanism import Mechanism, Prices
 from .mechanisms import Provisioning, mechanism_of
 from .needs import Need
 from .room import NodeRoom
 from .serving import Served, admitted, asking, running_on, started, types_of
+from .settle import squeeze
 from .shares import Shares
 from .told import SHARE_CPUS, SHARE_MEMORY_GIB, SPEED
+from .types_chosen import Typed, types_chosen
 
 UNSAID = ResourceRequest.model_fields["cpus_per_gpu"].default  # what stands where a user says nothing
 
@@ -61,6 +64,8 @@ class Provisioner:
             return self._choosing(round, order, rooms, preempts=preempts, type_blind=type_blind)
         serve = admitted if preempts else started
         served, tried = serve(round, order, type_blind=type_blind)
+        if self.name is Provisioning.OPTIMAL and len(rooms) > 1:
+            served = self._typed(round, served, shares, type_blind)
         prices: dict[str, Prices] = {}
         for gpu_type, room in rooms.items():
             needs = [self.need(round, one, shares) for one in served if one.gpu_type == gpu_type]
@@ -107,6 +112,24 @@ class Provisioner:
                 placed.update(room.held)
         return self.made(round, order, tried, rooms, {}, shares)
 
+    def _typed(self, round: Round, served: list[Served], shares: Shares, type_blind: bool) -> list[Served]:
+        """Return the same jobs on the GPU types that are best for all of them together."""
+        jobs: list[Typed] = []
+        for one in served:
+            job, gpus = round.jobs[one.at], int(round.columns.gpus[one.at])
+            speed = {one.gpu_type: 1.0} if one.stays else types_of(round, one.at, type_blind)
+            found = {t: self.choices(job, shares, t, gpus) for t in speed}
+            at_share = {t: rate * found[t].input_at_share for t, rate in speed.items()}
+            alone = at_share.get(one.gpu_type, 1.0)
+            jobs.append(Typed(one.gpu_type, found, {t: rate / alone for t, rate in at_share.items()}))
+        totals = {t: Totals.of(round.cluster, t) for t in round.cluster.gpu_types}
+        machines = {
+            t: Machine(float(of.gpus.sum()), float(of.cpus.sum()), float(of.memory_gib.sum()))
+            for t, of in totals.items()
+        }
+        types = types_chosen(jobs, machines)
+        return [replace(one, gpu_type=t) for one, t in zip(served, types, strict=True)]
+
     @staticmethod
     def _stays(round: Round, at: int, preempts: bool) -> bool:
         columns = round.columns
@@ -115,7 +138,10 @@ class Provisioner:
         return running_on(round, at) is not None
 
     def within(self, round: Round, plan: Plan) -> Plan:
-        """Return a plan with CPUs and memory for the jobs that it places; their GPUs stay as they are planned."""
+        """Return a plan with CPUs and memory for the jobs that it places; their GPUs stay as they are planned.
+
+        Beside a job whose user gave more than its share others may have less than theirs.
+        """
         mechanism, shares = self._mechanism(), Shares(round.cluster)
         rooms = {t: NodeRoom(Totals.of(round.cluster, t)) for t in round.cluster.gpu_types}
         needs: dict[str, list[Need]] = {t: [] for t in rooms}
@@ -129,10 +155,20 @@ class Provisioner:
                 room.reserve(need)
             if (found := mechanism.provide(needs[gpu_type], room)) is not None:
                 prices[gpu_type] = found
-        placements, extra = _placements(round, rooms), _extra(round, rooms, prices)
-        return replace(
-            plan, placements={id: placements.get(id, was) for id, was in plan.placements.items()}, **extra
-        )
+            for need in needs[gpu_type]:
+                if need.job not in room.held:  # its share is not free beside a job that asks for more than its own
+                    room.give(need, need.before, *need.choices.share, 1.0)
+            squeeze(room)
+        chosen, extra, ids = _placements(round, rooms), _extra(round, rooms, prices), round.columns.ids
+        placements = {id: chosen[id] for id in plan.placements}
+        extra["figures"] = {**plan.figures, **extra["figures"]}
+
+        def why(at: int) -> Waiting | Refused:
+            said = plan.decision(ids[at])
+            assert not isinstance(said, Placed)  # who has no placement is not placed
+            return said
+
+        return replace(plan, placements=placements, decisions=decisions_of(round, placements, why), **extra)
 
     # --- needs ----------------------------------------------------------------------------------------------
 

@@ -80,3 +80,28 @@ def drop_what_exceeds(room: NodeRoom) -> None:
                 break
             going = max(could, key=lambda held: (not held.need.before, held.cpus, held.memory_gib))
             room.take_back(going.need.job)
+
+
+def squeeze(room: NodeRoom) -> None:
+    """Let jobs of short nodes have a part of what they have, but those whose users gave more than the share.
+
+    It is for nodes on which all jobs stay, whatever their users gave.
+    """
+    for node in range(len(room.tenants)):
+        if not room.is_short(node):
+            continue
+        here = (room.held[job] for job in room.tenants[node])
+        soft = [one for one in here if not one.need.choices.is_wider]
+        parts = [room.tenants[node][one.need.job] / one.need.gpus for one in soft]
+        has_c = sum(one.cpus * part for one, part in zip(soft, parts, strict=True))
+        has_m = sum(one.memory_gib * part for one, part in zip(soft, parts, strict=True))
+        left_c = _left(has_c, float(room.cpus[node]))
+        left_m = _left(has_m, float(room.memory_gib[node]))
+        for one in soft:
+            cpus, memory_gib = one.cpus * left_c, one.memory_gib * left_m
+            room.change(one, cpus, memory_gib, one.need.choices.speed_with(cpus, memory_gib))
+
+
+def _left(has: float, free: float) -> float:
+    """Return what part of what jobs have they can keep, where a node has so much free; below 0: it is short."""
+    return 1.0 if free >= 0 or has <= 0 else max(1.0 + (free - SLACK) / has, 0.0)

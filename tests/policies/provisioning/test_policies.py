@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from coadapt.core.cluster import Cluster, Node
-from coadapt.core.decisions import Waiting, WaitReason
+from coadapt.core.decisions import Placed, Waiting, WaitReason
 from coadapt.core.placement import NodeShare, Placement
 from coadapt.estimators.sensitivity.measured import MeasuredSensitivity
 from coadapt.estimators.sensitivity.table import SpeedGrid, TabulatedSensitivity
@@ -172,6 +172,20 @@ def test_each_gpu_type_has_its_own_share_and_its_own_prices() -> None:
     assert set(found.cpu_prices) == {"v100", "a100"}
 
 
+def test_optimal_chooses_gpu_types_for_all_jobs_together() -> None:
+    # The a100 node has few CPUs. Served in order, the image jobs take it; the language jobs make more of it.
+    both = Cluster((*nodes().nodes, *nodes(gpu_type="a100", cpus=8.0, memory_gib=500.0).nodes))
+    fast = {"v100": 1.0, "a100": 2.0}
+    jobs = [image(f"i{at}", 4, submitted_s=at, rates={"v100": 1.0, "a100": 1.1}) for at in range(2)]
+    jobs += [language(f"l{at}", 4, submitted_s=9.0, rates=fast) for at in range(2)]
+    types: dict[str, dict[str, str]] = {}
+    for mechanism in ("tune", "optimal"):
+        found, _ = plan("fifo", both, *jobs, provisioning=mechanism)
+        types[mechanism] = {job: placement.gpu_type for job, placement in found.placements.items()}
+    assert types["tune"]["i0"] == "a100"
+    assert types["optimal"] == {"i0": "v100", "i1": "v100", "l0": "a100", "l1": "a100"}
+
+
 def test_terms_of_teams_decide_who_runs_and_provisioning_what_it_gets() -> None:
     sharing = Sharing({"a": TeamTerms(cap={"v100": 1}), "b": TeamTerms()}, {"a1": "a", "a2": "a", "b1": "b"})
     jobs = [image("a1"), image("a2", submitted_s=1.0), language("b1", submitted_s=2.0)]
@@ -185,6 +199,23 @@ def test_terms_of_teams_decide_who_runs_and_provisioning_what_it_gets() -> None:
             Round(1300.0, 300.0, nodes(), again, sharing=sharing)
         )
         assert amounts(found, "a1")[0] == 9.0
+
+
+def test_where_teams_decide_nobody_exceeds_a_node_beside_a_job_that_asks_for_much() -> None:
+    sharing = Sharing({"a": TeamTerms()}, {"own": "a", **{f"i{at}": "a" for at in range(7)}})
+    jobs = [image("own", cpus_per_gpu=20.0), *(image(f"i{at}", submitted_s=1.0 + at) for at in range(7))]
+    round = Round(1000.0, 300.0, nodes(), jobs, sharing=sharing)
+    for mechanism in ("proportional", "tune", "priced", "optimal", "greedy"):
+        found = make_policy("las", provisioning=mechanism).plan(round)
+        assert len(found.placements) == 5  # each starts with 1 CPU at least
+        ledger = Ledger(nodes())
+        for job, placement in found.placements.items():
+            ledger.take(job, placement)  # raises where a node has less
+        assert amounts(found, "own")[0] == 20.0
+        assert all(amounts(found, id)[0] > 0 for id in found.placements)
+        placed = found.decision("i0")
+        assert isinstance(placed, Placed)
+        assert placed.placement == found.placements["i0"]
 
 
 def test_a_plan_that_stays_is_the_same_plan() -> None:
