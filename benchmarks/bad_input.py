@@ -26,6 +26,7 @@ from tests.support import bad_service_input
 from tests.support.bad_foresight import BAD_FORESIGHT
 from tests.support.bad_jobs import BAD_CLUSTERS, BAD_JOBS, one_line
 from tests.support.bad_models import BAD_MODELS
+from tests.support.bad_provisioning import BAD_PROVISIONING
 from tests.support.bad_service_input import BAD_SERVICE_INPUT
 from tests.support.bad_traces import BAD_TRACES, ENDLESS, refusal_in_little_memory
 
@@ -80,6 +81,14 @@ def models() -> list[Row]:
     for case in BAD_MODELS:
         with tempfile.TemporaryDirectory() as folder:
             rows.append((f"models: {case.what}", case.error, case.answer(Path(folder))))
+    return rows
+
+
+def provisioning() -> list[Row]:
+    rows = []
+    for case in BAD_PROVISIONING:
+        with tempfile.TemporaryDirectory() as folder:
+            rows.append((f"CPUs and memory: {case.what}", case.error, case.answer(Path(folder))))
     return rows
 
 
@@ -163,7 +172,9 @@ SOUND_TRAIN = """for epoch in coadapt.epochs(20):
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    kinds = {of.__name__: of for of in (job_files, traces, clusters, foresight, models, service, scripts)}
+    kinds = {
+        of.__name__: of for of in (job_files, traces, clusters, foresight, models, provisioning, service, scripts)
+    }
     parser.add_argument("--only", type=some_of(list(kinds)), default=list(kinds), metavar="KIND[,KIND...]")
     rows: list[Row] = []
     for name in parser.parse_args().only:

@@ -25,7 +25,7 @@ from .synergy_runs import DYNAMIC, IDEAL, PROFILES, STATIC, Asked, run_all
 from .synergy_splits import SPLITS, drawn
 
 NAMES = ("tune", "priced", IDEAL)
-SPLIT_JOBS = 1200
+SPLIT_JOBS = 500
 
 
 def traces(seed: int) -> dict[str, tuple[Callable[[], Workload], str, int, tuple[int, int] | None]]:
