@@ -11,7 +11,7 @@ from .contract.round import Plan, Round
 from .contract.traits import PolicyTraits
 from .demanding import DemandingOptions, demands_of
 from .provisioning.told import told
-from .queueing import served
+from .queueing import provisioned, served
 from .registry import register
 
 KINDS = ("GPUs", "CPUs", "memory")
@@ -30,6 +30,7 @@ class DrfPolicy:
 
     def __init__(self, options: DemandingOptions | None = None) -> None:
         self.options = options or DemandingOptions()
+        self.traits = provisioned(self.traits, self.options)
 
     def plan(self, round: Round) -> Plan:
         """Serve jobs by priority, then by dominant share."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from .contract.round import JobColumns, JobView
 from .contract.traits import PolicyTraits
-from .queueing import ProvisionedOptions, QueueingPolicy
+from .queueing import ProvisionedOptions, QueueingPolicy, provisioned
 from .registry import register
 
 
@@ -29,7 +29,7 @@ class FifoPolicy(QueueingPolicy):
 
     def __init__(self, options: FifoOptions | None = None) -> None:
         self.options = options or FifoOptions()
-        self.traits = replace(self.traits, preempts=self.options.preempts)
+        self.traits = provisioned(replace(self.traits, preempts=self.options.preempts), self.options)
 
     def key(self, columns: JobColumns) -> np.ndarray:
         return columns.submitted_s

@@ -10,7 +10,7 @@ from .contract.explanation import Explanation, expectation, explained, job_of
 from .contract.round import Plan, Round
 from .contract.traits import PolicyTraits
 from .provisioning.told import told
-from .queueing import ProvisionedOptions, served
+from .queueing import ProvisionedOptions, provisioned, served
 from .registry import register
 from .themis import finish_time_fairness
 
@@ -27,6 +27,7 @@ class FtfPolicy:
 
     def __init__(self, options: ProvisionedOptions | None = None) -> None:
         self.options = options or ProvisionedOptions()
+        self.traits = provisioned(self.traits, self.options)
 
     def plan(self, round: Round) -> Plan:
         """Serve jobs by priority, then by ρ, largest first."""

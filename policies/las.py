@@ -7,7 +7,7 @@ from pydantic import Field, field_validator
 
 from .contract.round import JobColumns, JobView
 from .contract.traits import PolicyTraits
-from .queueing import ProvisionedOptions, QueueingPolicy
+from .queueing import ProvisionedOptions, QueueingPolicy, provisioned
 from .registry import register
 
 
@@ -33,6 +33,7 @@ class LasPolicy(QueueingPolicy):
 
     def __init__(self, options: LasOptions | None = None) -> None:
         self.options = options or LasOptions()
+        self.traits = provisioned(self.traits, self.options)
 
     def key(self, columns: JobColumns) -> np.ndarray:
         thresholds = self.options.thresholds_gpu_s

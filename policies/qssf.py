@@ -8,7 +8,7 @@ from pydantic import Field
 from .backfilling import Backfill, backfilling
 from .contract.round import JobColumns, Plan, Round
 from .contract.traits import PolicyTraits
-from .queueing import ProvisionedOptions, TimeLeftPolicy
+from .queueing import ProvisionedOptions, TimeLeftPolicy, provisioned
 from .registry import register
 
 
@@ -35,6 +35,7 @@ class QssfPolicy(TimeLeftPolicy):
 
     def __init__(self, options: QssfOptions | None = None) -> None:
         self.options = options or QssfOptions()
+        self.traits = provisioned(self.traits, self.options)
 
     def plan(self, round: Round) -> Plan:
         """Serve jobs in order, with backfill where that is asked for."""

@@ -43,6 +43,11 @@ class ProvisionedOptions(QueueingOptions):
     leftovers: bool = True
 
 
+def provisioned(traits: PolicyTraits, options: ProvisionedOptions) -> PolicyTraits:
+    """Return the traits of a policy with these options: with a mechanism it chooses CPUs and memory."""
+    return replace(traits, provisions=options.provisioning is not None)
+
+
 def served(round: Round, order: np.ndarray, options: QueueingOptions, *, preempts: bool) -> Plan:
     """Return the plan in which jobs are served in an order, with CPUs and memory as the options say.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .contract.traits import PolicyTraits
-from .queueing import ProvisionedOptions, TimeLeftPolicy
+from .queueing import ProvisionedOptions, TimeLeftPolicy, provisioned
 from .registry import register
 
 
@@ -17,3 +17,4 @@ class SrtfPolicy(TimeLeftPolicy):
 
     def __init__(self, options: ProvisionedOptions | None = None) -> None:
         self.options = options or ProvisionedOptions()
+        self.traits = provisioned(self.traits, self.options)

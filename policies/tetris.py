@@ -13,7 +13,7 @@ from .contract.round import Plan, Round
 from .contract.traits import PolicyTraits
 from .demanding import DemandingOptions, Demands, demands_of
 from .provisioning.told import told
-from .queueing import served
+from .queueing import provisioned, served
 from .registry import register
 
 Floats = NDArray[np.float64]
@@ -37,6 +37,7 @@ class TetrisPolicy:
 
     def __init__(self, options: TetrisOptions | None = None) -> None:
         self.options = options or TetrisOptions()
+        self.traits = provisioned(self.traits, self.options)
 
     def plan(self, round: Round) -> Plan:
         """Serve jobs by priority, then by score."""

@@ -11,7 +11,7 @@ from .contract.explanation import Explanation, expectation, explained, job_of
 from .contract.round import JobColumns, Plan, Round
 from .contract.traits import PolicyTraits
 from .provisioning.told import told
-from .queueing import ProvisionedOptions, served
+from .queueing import ProvisionedOptions, provisioned, served
 from .registry import register
 
 
@@ -49,6 +49,7 @@ class ThemisPolicy:
 
     def __init__(self, options: ThemisOptions | None = None) -> None:
         self.options = options or ThemisOptions()
+        self.traits = provisioned(self.traits, self.options)
         self._until: dict[str, float] = {}  # when a job's lease ends
 
     def plan(self, round: Round) -> Plan:

@@ -92,6 +92,12 @@ def test_without_the_option_nothing_is_chosen() -> None:
     assert not any("CPUs" in line for line in make_policy("fifo").explain("image", round, found).sentences)
 
 
+@pytest.mark.parametrize("policy", ORDERED)
+def test_a_policy_says_whether_it_chooses_cpus_and_memory(policy: str) -> None:
+    assert make_policy(policy, provisioning="tune").traits.provisions
+    assert make_policy(policy).traits.provisions is (policy in ("drf", "tetris"))
+
+
 def test_fifo_starts_in_order_and_stops_nobody_unless_it_may() -> None:
     runs = [language(f"r{at}", submitted_s=10.0 + at, placement=on("v100", n0=1)) for at in range(8)]
     first = image("first", 4, submitted_s=0.0)
