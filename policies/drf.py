@@ -9,9 +9,9 @@ import numpy as np
 from .contract.explanation import Explanation, explained, job_of
 from .contract.round import Plan, Round
 from .contract.traits import PolicyTraits
-from .demanding import DemandingOptions, demands_of
+from .demanding import demands_of
 from .provisioning.told import told
-from .queueing import provisioned, served
+from .queueing import ProvisionedOptions, provisioned, served
 from .registry import register
 
 KINDS = ("GPUs", "CPUs", "memory")
@@ -21,15 +21,15 @@ KINDS = ("GPUs", "CPUs", "memory")
 class DrfPolicy:
     """Admits the jobs of the smallest dominant share: the largest part that one asks for of any amount.
 
-    Each job counts as a user (as in Synergy, OSDI'22, section 5.7). By default jobs get just what they demand, on
-    the first node that has it. With another `provisioning` the order is the same, and CPUs and memory follow that.
+    Each job counts as a user (as in Synergy, OSDI'22, section 5.7). A job demands what it asks for, and with the
+    option `provisioning` its best case. With `greedy` it gets just that, as under the published scheduler.
     """
 
-    Options = DemandingOptions
+    Options = ProvisionedOptions
     traits = PolicyTraits(fixed_sizes=True, uses_models=False, preempts=True)
 
-    def __init__(self, options: DemandingOptions | None = None) -> None:
-        self.options = options or DemandingOptions()
+    def __init__(self, options: ProvisionedOptions | None = None) -> None:
+        self.options = options or ProvisionedOptions()
         self.traits = provisioned(self.traits, self.options)
 
     def plan(self, round: Round) -> Plan:

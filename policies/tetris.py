@@ -11,15 +11,15 @@ from pydantic import Field
 from .contract.explanation import Explanation, explained, job_of
 from .contract.round import Plan, Round
 from .contract.traits import PolicyTraits
-from .demanding import DemandingOptions, Demands, demands_of
+from .demanding import Demands, demands_of
 from .provisioning.told import told
-from .queueing import provisioned, served
+from .queueing import ProvisionedOptions, provisioned, served
 from .registry import register
 
 Floats = NDArray[np.float64]
 
 
-class TetrisOptions(DemandingOptions):
+class TetrisOptions(ProvisionedOptions):
     # Weight of how soon a job ends against how well its demand fits, as in Tetris' combined score.
     shortness: float = Field(default=1.0, ge=0, allow_inf_nan=False)
 
@@ -28,8 +28,8 @@ class TetrisOptions(DemandingOptions):
 class TetrisPolicy:
     """Serves jobs by alignment, the product of what a job demands and what is free, plus a bonus for short ones.
 
-    Free amounts are those of the whole cluster, from which each job that is picked takes its demand. By default
-    jobs get just what they demand; `provisioning` is as in `drf`.
+    Free amounts are those of the whole cluster, from which each job that is picked takes its demand. What a job
+    demands is as in `drf`.
     """
 
     Options = TetrisOptions

@@ -340,6 +340,14 @@ CHECKS: list[tuple[str, Callable[[Truth, re.Match[str]], bool]]] = [
     (r"It waits for a node that measures new jobs; least GPUs come first\.",
      lambda t, m: t.job.placement is None and t.job.attained_gpu_s < 200.0 * t.needs),
     (rf"Its finish-time fairness is ({NUMBER}), and (\d+) of (\d+) jobs are worse off\.", rho),
+    (r"The jobs that are worst off run\.", lambda t, m: bool(  # among those that may be stopped
+        t.round.columns.priority is not None or (np.diff([
+            t.plan.figures["rho"][i] for i in t.plan.order if t.round.columns.preemptible[i]]) <= 0).all())),
+    (rf"Its dominant share is ({NUMBER}) of the cluster's (?:GPUs|CPUs|memory); the jobs of the smallest run "
+     r"first\.",
+     lambda t, m: float(m[1]) == pytest.approx(t.plan.figures["dominant_share"][t.i], rel=1e-2)),
+    (rf"Its score by fit and shortness is ({NUMBER}); the jobs of the highest run first\.",
+     lambda t, m: float(m[1]) == pytest.approx(t.plan.figures["score"][t.i], rel=1e-2)),
     (r"GPUs are first offered to the (\d+) jobs that are worst off; it is (not one|one) of them\.",
      lambda t, m: int(m[1]) == max(int(np.ceil(0.2 * len(t.round.jobs))), 1)),
     (rf"Its lease on its GPUs runs for ({NUMBER}) s more\.",
