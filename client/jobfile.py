@@ -237,13 +237,11 @@ def _named_types(spec: JobSpec) -> list[tuple[str, str]]:
 
 
 def _amount_misfits(spec: JobSpec, cluster: Cluster) -> list[str]:
-    """Say which CPUs or memory of a replica no node has beside its GPUs. Default CPUs are no condition."""
+    """Say which CPUs or memory of a replica no node has beside its GPUs, of what the file names."""
     resources = spec.resources
     replicas = {t: per for t in cluster.gpu_types if (per := spec.gpus_per_replica(t)) is not None}
     nodes = [node for t, gpus in replicas.items() for node in cluster.of_type(t) if node.gpus >= gpus]
-    wish = type(resources).model_fields["cpus_per_gpu"].default
-    cpus = 0.0 if resources.cpus_per_gpu == wish else resources.cpus_per_gpu
-    memory_gib = resources.memory_gib_per_gpu
+    cpus, memory_gib = resources.cpus_per_gpu or 0.0, resources.memory_gib_per_gpu or 0.0
     for field, asked, of in (("cpus_per_gpu", cpus, "cpus"), ("memory_gib_per_gpu", memory_gib, "memory_gib")):
         has = {node.id: (getattr(node, of) or math.inf) / replicas[node.gpu_type] for node in nodes}
         fitting = [node for node in nodes if asked <= has[node.id] + 1e-6]

@@ -33,6 +33,7 @@ from ..jobs.sleeping_nodes import waited_for
 from ..store.store import Store
 from .expectations import NO_LENGTHS, expectations
 from .limited_specs import limited_spec
+from .node_parts import with_least
 from .profile_work import ProfileWork
 
 START_S = 900.0  # longest that processes may rightly take to start
@@ -221,6 +222,12 @@ def _limited(view: JobView, most: Mapping[str, int], cluster: Cluster) -> JobVie
     return replace(view, spec=limited_spec(view.spec, most, gpu_types))
 
 
+def _with_least(view: JobView, cluster: Cluster) -> JobView:
+    if view.placement is None or (least := with_least(view.placement, view.spec, cluster)) is view.placement:
+        return view
+    return replace(view, placement=least)
+
+
 def restart_is_under_way(job: JobRecord) -> bool:
     """Return whether a restart is under way. It counts from when it was asked for."""
     return job.moving_since_s is not None and job.state.started_s is not None
@@ -259,6 +266,7 @@ def take_snapshot(
     sharing: Sharing | None = None,
     uses: Callable[[JobRecord], Mapping[str, UsageOn]] = lambda job: job.usage,
     arriving: Arrivals | None = None,
+    provisions: bool = False,
 ) -> Snapshot:
     """Return everything that wants GPUs now, in submission order.
 
@@ -271,6 +279,7 @@ def take_snapshot(
         sharing: what teams were promised; None: there are no teams.
         uses: what a job uses of its GPUs, by GPU type.
         arriving: what is foretold to arrive.
+        provisions: whether the policy chooses CPUs and memory, and so sees what jobs have of them.
     """
     profiles = profile_views(jobs, cluster, settings.profile_share, now, sharing)
     views = list(profiles.values())
@@ -290,6 +299,8 @@ def take_snapshot(
         if not job.occupied and not runs_somewhere(job.spec, cluster) and waited_for(job.spec, cluster, asleep)
     ]
     views += [view for job in set_aside if (view := _kept_view(job, cluster, now)) is not None]
+    if not provisions:
+        views = [_with_least(view, cluster) for view in views]
     views.sort(key=lambda view: (view.submitted_s, view.id))
     nodes = tuple(one.node for one in asleep)
     round = Round(now, settings.round_interval_s, cluster, views, nodes, sharing, arriving)

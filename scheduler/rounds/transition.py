@@ -19,6 +19,7 @@ from ..changes.rest import leaves_node
 from ..jobs.record import JobRecord, ProfileRun
 from ..nodes.node_view import NodesSnapshot
 from .launcher import Assign, ForceOut, Holding, less_given_up, same_amounts, slots_of, step
+from .node_parts import alike, with_parts
 from .profile_work import ProfileWork
 from .snapshot import MEASURED_IN, START_S, TRAINED_IN, Snapshot, waits_for_other_types
 from .team_caps import TeamCaps
@@ -52,24 +53,33 @@ def plan_slots(
     jobs: Iterable[JobRecord],
     failed: Callable[[str, ValueError], None],
     tenants: int = 1,
+    provisions: bool = False,
 ) -> Wanted:
     """Return the plan as slots. A placement that cannot be realised is told to `failed` and left out.
 
     Args:
         jobs: every job that is active or holds something.
         tenants: how many jobs may be on one GPU.
+        provisions: whether the plan chooses CPUs and memory; else jobs get their GPUs' part.
     """
     by_id = {job.id: job for job in jobs}
     placements: dict[str, Placement] = {}
     # What stays where it is may be in no plan, and must not be told to leave when its nodes are open again.
     wanted = {job.id: job.target for job in by_id.values() if stays(job, nodes)} if nodes.closed else {}
-    for view_id, placement in plan.placements.items():
+    specs = {view.id: view.spec for view in snapshot.round.jobs}
+    planned = plan.placements if provisions else with_parts(plan.placements, specs, nodes.cluster)
+    for view_id, placement in planned.items():
         work = snapshot.work.get(view_id)
         job = by_id.get(work.job_id if work is not None else view_id)
         if job is None or not job.active:
             continue
         placements[view_id] = placement
-        if work is None and view_id not in wanted and placement == job.placement and _leased(job.target, nodes):
+        if (
+            work is None
+            and view_id not in wanted
+            and alike(placement, job.placement)
+            and _leased(job.target, nodes)
+        ):
             wanted[view_id] = job.target  # comparing the same object is cheap from here on
     if placements.keys() <= wanted.keys():
         return Wanted(wanted, snapshot.work)
@@ -82,7 +92,6 @@ def plan_slots(
     for view_id, sentence in names.refused.items():
         wanted.pop(view_id, None)
         failed(_job_id(view_id, snapshot), ValueError(sentence))
-    specs = {view.id: view.spec for view in snapshot.round.jobs}
     for view_id, placement in names.placements.items():
         if view_id in wanted:
             continue

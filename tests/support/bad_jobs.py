@@ -425,7 +425,8 @@ def one_line(case: BadJob, folder: Path) -> str:
 # `coadapt up --emulate TEXT` and its one line.
 BAD_CLUSTERS = {
     "": "emulate: no nodes; write for example '1x a100:4, 2x t4:4'",
-    "4": "emulate: '4' is not of the form '2x t4:4' (nodes x GPU type : GPUs per node) or '2x t4:4@pool'",
+    "4": "emulate: '4' is not of the form '2x t4:4' (nodes x GPU type : GPUs per node), "
+    "'2x t4:4/16/128' (GPUs/CPUs/GiB) or '2x t4:4@pool'",
     "2x h100:4": "emulate: GPU type 'h100' is unknown; known: a100, quad, rtx, t4, v100",
     "0x t4:4": "emulate: '0x t4:4' asks for 0 nodes; accepted: 1 to 32",
     "1x t4:0": "emulate: '1x t4:0' asks for 0 GPUs per node; accepted: 1 to 64",
