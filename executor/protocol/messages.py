@@ -7,7 +7,8 @@ process and worker they are JSON (`wire.py`), so that nothing which a script sen
 The life of one training process:
 
     script reaches `coadapt.prepare` -> `Ready` -> `Join` -> `Joined` -> training, `Heartbeat`s, `Report`s
-    at a control point (a step boundary all ranks agree on): regroup (`Join`/`Leave`), `SetBatch`, `Save`, `Stop`
+    at a control point (a step boundary all ranks agree on): regroup (`Join`/`Leave`), `SetBatch`, `Provide`,
+        `Save`, `Stop`
     a collective failed -> the step is undone, `Broken` -> `Join` of the next generation
     -> `Finished` | `Left` | `Crashed`
 
@@ -39,6 +40,9 @@ STATUS_FILE = "COADAPT_STATUS_FILE"  # where a program without `prepare` says ho
 OUTPUT_DIR = "COADAPT_OUTPUT_DIR"  # what the script writes there is kept with its checkpoints
 PACE_JSON = "COADAPT_PACE"  # {"profile": …, "time_scale": …}: only on emulated nodes
 NO_ROOM = "COADAPT_NO_ROOM"  # the error of an emulated GPU that has too little memory left; else not set
+CACHE_BYTES = "COADAPT_CACHE_BYTES"  # of the node's cache of samples at first; not set where memory is unknown
+LOADER_WORKERS = "COADAPT_LOADER_WORKERS"  # of a script's data loader at first; not set where CPUs are unknown
+CORES = "COADAPT_CORES"  # "0,1": of the machine, at first; not set where all may be used
 SHARDS = "COADAPT_SHARDS"  # processes of a replica; not set where it is one that sees all of its GPUs
 SHARD = "COADAPT_SHARD"  # the place of this process among them
 PROFILE_JSON = "COADAPT_PROFILE"  # ProfileProgress as JSON: only in profile mode
@@ -115,7 +119,21 @@ class Beside:
     since_s: float
 
 
-Command = Join | Leave | SetBatch | Save | Stop | Abort | Beside
+@dataclass(frozen=True)
+class Provide:
+    """Have these CPUs and this memory from the next control point on; nothing restarts.
+
+    cores: of the machine, by number; none: whichever are free. workers: processes of the script's data loader;
+    0: as many as it says. cache_bytes: of samples in memory, for all processes of the job on the node; None: as
+    before.
+    """
+
+    cores: tuple[int, ...] = ()
+    workers: int = 0
+    cache_bytes: int | None = None
+
+
+Command = Join | Leave | SetBatch | Save | Stop | Abort | Beside | Provide
 
 # --- events: training process -> executor ---------------------------------------------------------------
 
