@@ -197,6 +197,10 @@ class FunctionSource:
         script_random.restore(self._keeper, state["own"])
         self._after = None
 
+    def have_workers(self, workers: int) -> bool:
+        """Return False: batches are drawn in this process."""
+        return False
+
     def done_with(self) -> None:
         self._before = self._before[1:]
 
@@ -282,6 +286,10 @@ class IterableSource:
         if state:
             self._key, self._begun = list(state["key"]), state["begun"]
             self._after, self._done = state["after"], int(state["done"])
+
+    def have_workers(self, workers: int) -> bool:
+        """Return False: batches are drawn in this process."""
+        return False
 
     def done_with(self) -> None:
         self._done += 1
