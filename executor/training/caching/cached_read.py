@@ -16,7 +16,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 CHECKED = 2  # answers of each read that are compared with a second one, when they are kept and when they are found
-CHECKED_IN_ALL = 64  # over all processes of a job on a node
+CHECKED_IN_ALL = 16  # over all processes of a job on a node
 
 _made: Counter[str] = Counter()
 

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-
-import psutil
 
 from ...protocol import messages
 from ...protocol.messages import Provide
@@ -15,7 +13,7 @@ from ..caching import node_cache
 from ..data.batches import Source
 from .channel import Channel
 
-TASKS = Path("/proc/self/task")
+PROC = Path("/proc")
 _ALL = frozenset(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else frozenset()
 
 
@@ -77,18 +75,26 @@ def use_cores(cores: Sequence[int]) -> None:
     """Let all threads and children of this process run on these cores; none: on all that it was started with."""
     if not _ALL or (wanted := set(cores) or set(_ALL)) == os.sched_getaffinity(0):
         return
-    for task in [*_tasks(), *_children()]:
+    for task in [0, *_tasks(os.getpid())]:
         with suppress(OSError):  # it has ended, or the machine lacks all of these
             os.sched_setaffinity(task, wanted)
 
 
-def _tasks() -> Iterable[int]:
+def _tasks(process: int) -> Iterator[int]:
+    """Yield the threads of a process, and of all that it has started."""
+    for task in _names(PROC / str(process) / "task"):
+        yield task
+        for child in _children(PROC / str(process) / "task" / str(task) / "children"):
+            yield from _tasks(child)
+
+
+def _names(folder: Path) -> list[int]:
     with suppress(OSError):
-        return [int(task.name) for task in TASKS.iterdir()]
-    return [0]
+        return [int(entry.name) for entry in folder.iterdir()]
+    return []
 
 
-def _children() -> Iterable[int]:
-    with suppress(psutil.Error):
-        return [child.pid for child in psutil.Process().children(recursive=True)]
+def _children(file: Path) -> list[int]:
+    with suppress(OSError):
+        return [int(child) for child in file.read_text().split()]
     return []
