@@ -155,7 +155,7 @@ def misfits(spec: JobSpec, cluster: Cluster) -> list[str]:
     wanted = spec.reservation
     if wanted is not None and wanted.gpus > capacity[wanted.gpu_type]:
         return [f"reservation.gpus: {wanted.gpus} is more than the {capacity[wanted.gpu_type]} {wanted.gpu_type}"]
-    return _amount_misfits(spec, cluster) or _batch_misfits(spec, usable)
+    return _amount_misfits(spec, cluster) or _input_misfits(spec, cluster) or _batch_misfits(spec, usable)
 
 
 def schema() -> dict[str, Any]:
@@ -255,6 +255,19 @@ def _amount_misfits(spec: JobSpec, cluster: Cluster) -> list[str]:
             ]
         nodes = fitting
     return []
+
+
+def _input_misfits(spec: JobSpec, cluster: Cluster) -> list[str]:
+    """Say that no emulated node has CPUs and memory of its own, where the job's input is emulated."""
+    emulated = [node for t in cluster.gpu_types for node in cluster.of_type(t) if node.emulated]
+    if spec.emulation.input is None or not emulated:
+        return []
+    if any(node.cpus >= node.gpus and node.memory_gib > 0 for node in emulated):
+        return []
+    return [
+        "emulation.input: no emulated node has a CPU and memory for each of its GPUs; "
+        "start nodes with both, as by --emulate '2x t4:4/16/128'"
+    ]
 
 
 def _batch_misfits(spec: JobSpec, usable: Mapping[str, int]) -> list[str]:

@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from .doors import Door, Processes, check, completed, door, processes_of
+from .input_profile import InputProfile
 from .job_arrays import Array, filled_in, used_in
 from .job_relations import After, ResumeFrom, Retry
 from .notify import Notify, Tracker
@@ -123,6 +124,8 @@ class Emulation(_Strict):
     """Part of the time in which the GPU's memory is read or written, 0 to 1; by default unknown."""
     memory_gib: float | None = Field(default=None, ge=0, allow_inf_nan=False)
     """Memory of each GPU that it needs, GiB; by default unknown, so that it always has room."""
+    input: InputProfile | None = None
+    """How long loader workers take for samples; by default as long as they do."""
 
 
 class ProgressSource(_Strict):

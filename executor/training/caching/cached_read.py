@@ -9,6 +9,7 @@ from collections.abc import Callable
 from hashlib import blake2b
 from typing import Any, Generic, ParamSpec, TypeVar
 
+from ..data import input_pace
 from .node_cache import NodeCache
 from .shared_cache import DIGEST_BYTES
 
@@ -48,12 +49,14 @@ class CachedRead(Generic[P, R]):
                 self._compare(bytes(found), self._read(*args, **kwargs), args)
             return decoded(found)
         answer = self._read(*args, **kwargs)
+        if (pace := input_pace.current) is not None:
+            pace.read(shared)
         if shared.budget > 0:
             sample = self._encoded(answer)
             if self._kept < CHECKED and shared.check(CHECKED_IN_ALL):
                 self._kept += 1
                 self._compare(sample, self._read(*args, **kwargs), args)
-            self._cache.put(digest, sample)
+            self._cache.put(digest, sample, 0 if pace is None else pace.charge)
         return answer
 
     def _digest(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bytes:

@@ -15,6 +15,7 @@ import mmap
 import os
 import struct
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -24,7 +25,7 @@ import numpy as np
 DIGEST_BYTES = 16
 FIRST_PLACES = 1 << 12  # of the table; it doubles when it is half full
 _STATE = struct.Struct("=8Q")
-_GENERATION, _TABLE, _COUNT, _END, _CHARGED, _BUDGET, _CHECKS = range(7)
+_GENERATION, _TABLE, _COUNT, _END, _CHARGED, _BUDGET, _CHECKS, _READ_NS = range(8)
 _WORD = struct.Struct("=Q")
 _FIELDS = ("first", "second", "offset", "size", "charge", "order")  # two halves of the digest come first
 _PLACE = np.dtype([(name, "<u8") for name in _FIELDS])
@@ -90,6 +91,13 @@ class SharedCache:
         checks = self._get(_CHECKS)
         self._put(_CHECKS, checks + 1)
         return checks < most
+
+    def reserve(self, seconds: float) -> float:
+        """Return when an emulated storage has read for so long, on the monotonic clock of this machine."""
+        with self._locked():
+            until_ns = max(time.monotonic_ns(), self._get(_READ_NS)) + int(seconds * 1e9)
+            self._put(_READ_NS, until_ns)
+        return until_ns / 1e9
 
     # --- changes --------------------------------------------------------------------------------------------
 

@@ -21,6 +21,7 @@ from .alone import seen_alone
 from .batches import EpochSeed, Place, Reader, Source, Unit, slices, units
 from .changing_loader import ChangingLoader
 from .drawn import Batches, drawn_source
+from .input_pace import input_pace
 from .orders import LOOP_STRIDE, Order, Orders, sample_count
 from .seeded import draws, seeded
 from .units import Split
@@ -103,7 +104,9 @@ class IndexedSource:
         batching: dict[str, Any] = (
             {"batch_size": None, "sampler": lists} if self._ready_made else {"batch_sampler": lists}
         )
-        data = seeded(loader.dataset) if workers else loader.dataset
+        data: Any = loader.dataset
+        if workers:
+            data = seeded(data, input_pace(workers, len(data)))
         return DataLoader(data, **batching, generator=self._generator, **settings)
 
     def _drawn_by(self, seed: int) -> Callable[[Any, Any], list[Any]]:

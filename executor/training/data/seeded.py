@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 import torch
 from torch.utils.data import Subset
 
+from .input_pace import InputPace
+
 
 class Draw(NamedTuple):
     """The index of a sample, or what stands for it, and the seed of its random draws."""
@@ -32,17 +34,20 @@ def seed_of(seed: int, place: int) -> int:
     return hash((seed, place)) & (2**63 - 1)
 
 
-def seeded(dataset: Any) -> Any:
-    """Return a data set that takes draws in place of indices; else it is the script's own."""
+def seeded(dataset: Any, pace: InputPace | None = None) -> Any:
+    """Return a data set that takes draws in place of indices; else it is the script's own.
+
+    `pace`: at which samples are there; None: as soon as they are.
+    """
     # What reads several samples in one go draws for all of them at once. A subset would do well without.
     if type(dataset) is not Subset and callable(getattr(dataset, "__getitems__", None)):
-        return _SeededLists(dataset)
-    return _Seeded(dataset)
+        return _SeededLists(dataset, pace)
+    return _Seeded(dataset, pace)
 
 
 class _Seeded:
-    def __init__(self, real: Any) -> None:
-        self.__dict__["_real"] = real
+    def __init__(self, real: Any, pace: InputPace | None) -> None:
+        self.__dict__.update(_real=real, _pace=pace)
 
     @property  # type: ignore[misc]
     def __class__(self) -> Any:
@@ -50,7 +55,10 @@ class _Seeded:
 
     def __getitem__(self, draw: Draw) -> Any:
         _seed(draw.seed)
-        return self._real[draw.index]
+        if self._pace is None:
+            return self._real[draw.index]
+        with self._pace.sample():
+            return self._real[draw.index]
 
     def __len__(self) -> int:
         return len(self._real)
@@ -64,14 +72,18 @@ class _Seeded:
         setattr(self._real, name, value)
 
     def __reduce__(self) -> Any:
-        return seeded, (self._real,)
+        return seeded, (self._real, self._pace)
 
 
 class _SeededLists(_Seeded):
     def __getitems__(self, given: Sequence[Draw]) -> Any:
         if given:
             _seed(given[0].seed)
-        return self._real.__getitems__([draw.index for draw in given])
+        indices = [draw.index for draw in given]
+        if self._pace is None:
+            return self._real.__getitems__(indices)
+        with self._pace.sample(len(indices)):
+            return self._real.__getitems__(indices)
 
 
 def _seed(seed: int) -> None:
