@@ -46,8 +46,8 @@ class InputRun:
         self.members: list[Member] = []
 
     @contextmanager
-    def running(self) -> Iterator[TrainingGroup]:
-        """Train within the block; what is not done by its end is waited for."""
+    def running(self, stops: bool = False) -> Iterator[TrainingGroup]:
+        """Train within the block. What is not done by its end is waited for, or where it `stops` left out."""
         remove_left_overs()
         env = {messages.JOB_ID: self.folder.name, messages.NODE_ID: "here"}
         if self.cache_bytes is not None:
@@ -57,7 +57,10 @@ class InputRun:
             self.members = job.start(self.ranks)
             job.join(self.members)
             yield job
-            job.finish()
+            if stops:
+                job.stop(save=False)
+            else:
+                job.finish()
 
     def send(self, command: Command) -> None:
         for member in self.members:
