@@ -324,9 +324,15 @@ class AdaptiveExecutor:
 
     def _provisions(self, slots: Sequence[Slot]) -> dict[str, Provision]:
         """Return what the training workers in these slots have of CPUs and memory, by worker."""
-        given = {slot: provision_of(slot, slots) for slot in slots}
+        given = {slot: provision_of(slot, slots, self._process_gib) for slot in slots}
         workers = self._machine.workers.values()
         return {one.id: given[one.slot] for one in workers if not one.profile and one.slot in given}
+
+    @property
+    def _process_gib(self) -> float | None:
+        """Return the measured memory of one training process; None: it was not measured."""
+        measured = self._measurements.input
+        return measured.process_gib or None if measured is not None else None
 
     def _source(self, worker: str) -> str:
         known = self._machine.workers.get(worker)
@@ -384,7 +390,8 @@ class AdaptiveExecutor:
             profile=start.worker if start.profile else "",
         )
         given = self._secrets.values()
-        provision = provision_of(slot, [slot] if start.profile else self._machine.training.desired)
+        slots = [slot] if start.profile else self._machine.training.desired
+        provision = provision_of(slot, slots, self._process_gib)
         about = launch, site, self._self, slot, job.emulated, provision
         self._actors.start(start.worker, Worker, slot, *about, secrets=given, provision=provision)
 

@@ -13,7 +13,8 @@ The life of one training process:
     -> `Finished` | `Left` | `Crashed`
 
 In profile mode there is no group. After `Ready` the process measures by itself. It sends `Trying` before each
-local batch size and `Profiled` after it, and exits after the one that is `done`. If memory runs out, another
+local batch size and `Profiled` after it. Then it measures its input, with a `ProfiledInput` after each number of
+CPUs, and exits. If memory runs out, another
 process replaces it and goes on from its `ProfileProgress`.
 """
 
@@ -23,7 +24,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ...core.batch_plan import BatchPlan
-from ...core.reports import JobInfo, Report, StepRow
+from ...core.reports import JobInfo, MeasuredInput, Report, StepRow
 
 # Environment of a training process, set by the worker actor. Without it the script runs by itself.
 CHANNEL_FD = "COADAPT_CHANNEL_FD"  # inherited socket for commands and events
@@ -211,6 +212,13 @@ class Profiled:
 
 
 @dataclass(frozen=True)
+class ProfiledInput:
+    """Report all that is known of the job's input so far, in profile mode."""
+
+    input: MeasuredInput
+
+
+@dataclass(frozen=True)
 class Saved:
     """Report a checkpoint that was written, and how long that took."""
 
@@ -258,5 +266,17 @@ class Crashed:
 
 
 Event = (
-    Ready | Joined | Heartbeat | Report | Paced | Trying | Profiled | Saved | Broken | Left | Finished | Crashed
+    Ready
+    | Joined
+    | Heartbeat
+    | Report
+    | Paced
+    | Trying
+    | Profiled
+    | ProfiledInput
+    | Saved
+    | Broken
+    | Left
+    | Finished
+    | Crashed
 )

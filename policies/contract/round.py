@@ -21,6 +21,7 @@ from ...core.placement import Placement
 from ...core.teams import Priority
 from ...core.usage import UsageOn
 from ...estimators.goodput import GoodputModel, goodput_matrix
+from ...estimators.sensitivity.model import Sensitivity
 from .arrivals import Arrivals
 from .configuration import ConfigurationSet
 from .sharing import Sharing, Standing
@@ -49,6 +50,8 @@ class JobView:
     remaining: float | None = None
     # How much it used the GPUs that it held, by GPU type. A type of which nothing is known is absent.
     usage: Mapping[str, UsageOn] = field(default_factory=dict)
+    # How fast its input is with given CPUs and memory; None: nobody knows.
+    sensitivity: Sensitivity | None = None
 
     @property
     def remaining_s(self) -> float | None:

@@ -67,7 +67,7 @@ def plan_slots(
     # What stays where it is may be in no plan, and must not be told to leave when its nodes are open again.
     wanted = {job.id: job.target for job in by_id.values() if stays(job, nodes)} if nodes.closed else {}
     specs = {view.id: view.spec for view in snapshot.round.jobs}
-    planned = plan.placements if provisions else with_parts(plan.placements, specs, nodes.cluster)
+    planned = plan.placements if provisions else with_parts(plan.placements, specs, nodes.cluster, snapshot.work)
     for view_id, placement in planned.items():
         work = snapshot.work.get(view_id)
         job = by_id.get(work.job_id if work is not None else view_id)

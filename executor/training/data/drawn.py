@@ -161,6 +161,7 @@ class FunctionSource:
     """
 
     fusable = False
+    workers = 0
     size: int | None = None
 
     def __init__(self, batches: Batches, epoch_seed: EpochSeed) -> None:
@@ -253,6 +254,7 @@ class IterableSource:
     """
 
     fusable = False
+    workers = 0
 
     def __init__(self, batches: Batches, epoch_seed: EpochSeed) -> None:
         self._batches = batches

@@ -173,6 +173,7 @@ class StreamSource:
         settings = _settings(loader)
         self._ready_made = loader.batch_size is None
         self.fusable = not self._ready_made
+        self.workers = 0
         if not self._ready_made:
             settings |= {"collate_fn": _as_they_are, "pin_memory": False, "drop_last": loader.drop_last}
         self._inner: DataLoader[Any] = DataLoader(
