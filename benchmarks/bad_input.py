@@ -22,10 +22,11 @@ from coadapt.core.schemas import JobRow
 from coadapt.core.settings import Settings
 from coadapt.deploy import local_cluster
 
-from tests.support import bad_service_input
+from tests.support import bad_samples, bad_service_input
 from tests.support.bad_foresight import BAD_FORESIGHT
 from tests.support.bad_jobs import BAD_CLUSTERS, BAD_JOBS, one_line
 from tests.support.bad_models import BAD_MODELS
+from tests.support.bad_samples import BAD_SAMPLES
 from tests.support.bad_service_input import BAD_SERVICE_INPUT
 from tests.support.bad_traces import BAD_TRACES, ENDLESS, refusal_in_little_memory
 
@@ -90,6 +91,14 @@ def service() -> list[Row]:
             told = bad_service_input.answer(way, Path(folder))
         # Only the beginning is promised where the rest names processes, times or limits.
         rows.append((f"service: {what}", sentence, sentence if told.startswith(sentence) else told))
+    return rows
+
+
+def samples() -> list[Row]:
+    rows = []
+    for what, act, sentence in BAD_SAMPLES:
+        with tempfile.TemporaryDirectory() as folder:
+            rows.append((f"samples: {what}", sentence, bad_samples.answer(act, Path(folder))))
     return rows
 
 
@@ -163,7 +172,7 @@ SOUND_TRAIN = """for epoch in coadapt.epochs(20):
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    kinds = {of.__name__: of for of in (job_files, traces, clusters, foresight, models, service, scripts)}
+    kinds = {of.__name__: of for of in (job_files, traces, clusters, foresight, models, service, samples, scripts)}
     parser.add_argument("--only", type=some_of(list(kinds)), default=list(kinds), metavar="KIND[,KIND...]")
     rows: list[Row] = []
     for name in parser.parse_args().only:

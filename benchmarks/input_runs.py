@@ -39,6 +39,7 @@ class InputRun:
     given: dict[str, Any] = field(default_factory=dict)
     cache_bytes: int | None = None
     ranks: int = 1
+    env: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.given = USUAL | self.given
@@ -48,12 +49,7 @@ class InputRun:
     @contextmanager
     def running(self, stops: bool = False) -> Iterator[TrainingGroup]:
         """Train within the block. What is not done by its end is waited for, or where it `stops` left out."""
-        remove_left_overs()
-        env = {messages.JOB_ID: self.folder.name, messages.NODE_ID: "here"}
-        if self.cache_bytes is not None:
-            env[messages.CACHE_BYTES] = str(self.cache_bytes)
-        args = [str(self.folder), json.dumps(self.given)]
-        with TrainingGroup(SCRIPT, self.folder, QUICK, checkpoints=False, env=env, args=args) as job:
+        with self._group() as job:
             self.members = job.start(self.ranks)
             job.join(self.members)
             yield job
@@ -61,6 +57,24 @@ class InputRun:
                 job.stop(save=False)
             else:
                 job.finish()
+
+    @contextmanager
+    def alone(self) -> Iterator[Member]:
+        """Yield a process that joins no group, as one that is profiled."""
+        with self._group() as job:
+            yield job.start()[0]
+
+    def _group(self) -> TrainingGroup:
+        remove_left_overs()
+        env = {messages.JOB_ID: self.folder.name, messages.NODE_ID: "here", **self.env}
+        if self.cache_bytes is not None:
+            env[messages.CACHE_BYTES] = str(self.cache_bytes)
+        args = [str(self.folder), json.dumps(self.given)]
+        return TrainingGroup(SCRIPT, self.folder, QUICK, checkpoints=False, env=env, args=args)
+
+    def epoch(self) -> int:
+        """Return the epoch of the last step."""
+        return max((row[0] for row in self.steps()), default=0)
 
     def send(self, command: Command) -> None:
         for member in self.members:

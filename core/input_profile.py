@@ -17,7 +17,7 @@ class InputProfile(BaseModel):
     )
 
     cpus: Annotated[list[Above0], Field(min_length=1)]
-    """CPUs of one GPU, ascending."""
+    """Numbers of CPUs of one GPU, ascending."""
     prepared: Annotated[list[Above0], Field(min_length=1)]
     """Samples per second that so many CPUs prepare for one GPU, one for each of `cpus`."""
     dataset_gib: float = Field(default=1.0, gt=0)
