@@ -54,8 +54,8 @@ BAD_SAMPLES: list[tuple[str, Callable[[Path], object], str]] = [
     (
         "a read that returns a generator",
         _read_a_generator,
-        "cached: lazy returns a generator that cannot be pickled (cannot pickle 'generator' object); bytes, arrays "
-        "and tensors can be kept",
+        "cached: lazy returns a generator that cannot be pickled (cannot pickle 'generator' object); bytes, "
+        "arrays and tensors can be kept",
     ),
     (
         "a budget below one sample",
