@@ -56,7 +56,7 @@ class IndexedSource:
         self._ready_made = loader.batch_size is None and not self._orders.batched
         self.fusable = loader.batch_size is not None
         self._generator = torch.Generator()
-        self._inner = ChangingLoader(self._reading, loader.num_workers)
+        self._inner = ChangingLoader(self._reading, loader.num_workers, loader.multiprocessing_context)
         self.size: int | None = sample_count(loader)
 
     def begin(self, place: Place, split: Split, rank: int, group: Group | None) -> Reader:
@@ -98,12 +98,14 @@ class IndexedSource:
     def workers(self) -> int:
         return self._inner.workers
 
-    def _reading(self, lists: Iterable[Any], workers: int) -> DataLoader[Any]:
-        """Return a loader like the script's that reads these lists."""
+    def _reading(self, lists: Iterable[Any], workers: int, context: Any) -> DataLoader[Any]:
+        """Return a loader like the script's that reads these lists; `context`: of its processes, if another."""
         loader, settings = self._loader, {**_settings(self._loader), "num_workers": workers}
         batching: dict[str, Any] = (
             {"batch_size": None, "sampler": lists} if self._ready_made else {"batch_sampler": lists}
         )
+        if context is not None:
+            settings["multiprocessing_context"] = context
         data: Any = loader.dataset
         if workers:
             data = seeded(data, input_pace(workers, len(data)))

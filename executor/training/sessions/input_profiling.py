@@ -59,7 +59,10 @@ class InputProfiling:
             while (cpus := next_cpus(self._known.rates, self._most)) is not None:
                 self._known = self._known.with_row(cpus, self._point(cpus))
                 self._tell(self._known)
-            self._known = replace(self._known, done=True, process_gib=memory_gib(), **self._stored(first))
+            size, speed = self._stored(first)
+            self._known = replace(
+                self._known, done=True, process_gib=memory_gib(), sample_bytes=size, stored_per_s=speed
+            )
         self._tell(self._known)
         return self._known
 
@@ -89,17 +92,14 @@ class InputProfiling:
             raise TooFew(workers)
         return samples / max(at_s, 1e-9)
 
-    def _stored(self, first_per_s: float) -> dict[str, float]:
-        """Return the size of a sample and the speed of the storage, where the script keeps samples."""
+    def _stored(self, first_per_s: float) -> tuple[float, float]:
+        """Return the size of a sample and the speed of the storage; 0 where the script keeps no samples."""
         cache = node_cache.here()
         if cache is None or not cache.shared.count:
-            return {}
+            return 0.0, 0.0
         shared, fastest = cache.shared, max(self._known.rates.values())
         slower = fastest > SLOWER * first_per_s
-        return {
-            "sample_bytes": shared.charged / shared.count,
-            "stored_per_s": first_per_s if slower else 0.0,
-        }
+        return shared.charged / shared.count, first_per_s if slower else 0.0
 
 
 class TooFew(Exception):
