@@ -31,7 +31,7 @@ from .harness import finish, table
 from .input_runs import InputRun
 
 SAMPLES, BATCH = 2400, 20
-NODE_CPUS = 24
+NODE_GPUS, NODE_CPUS = 8, 24
 # Rates relative to 3 CPUs (Synergy, OSDI'22, section 2.2: 2.3 times from 3 to 9), of 150 samples/s there,
 # and all twice as fast.
 INPUT: dict[str, Any] = {
@@ -83,7 +83,11 @@ def job(folder: Path, samples: int, epochs: int, **env: str) -> InputRun:
 
 def profiled(folder: Path, samples: int) -> tuple[MeasuredInput, float]:
     """Return what a profile run finds out, and how many seconds its input took."""
-    about = {messages.MODE: "profile", messages.LOADER_WORKERS: str(NODE_CPUS)}
+    about = {
+        messages.MODE: "profile",
+        messages.LOADER_WORKERS: str(NODE_CPUS),
+        messages.PART_CPUS: str(NODE_CPUS // NODE_GPUS),
+    }
     run = job(folder / "profiled", samples, 1000, **about)
     with run.alone() as member:
         done = member.wait(ProfiledInput, lambda event: event.input.done)

@@ -19,11 +19,13 @@ class Provision:
 
     cpus: whole CPUs; 0: less than one, so that nobody is kept to any.
     cache_bytes: for all processes of the job on the node; None: the node states no memory.
+    part_cpus: the GPUs' part of the node's CPUs, in a profile run.
     """
 
     cpus: int = 0
     workers: int = 0
     cache_bytes: int | None = None
+    part_cpus: int = 0
 
 
 NOTHING_KNOWN = Provision()
@@ -44,7 +46,7 @@ def provision_of(slot: Slot, slots: Iterable[Slot], process_gib: float | None = 
     memory_gib = sum(one.memory_gib for one in here)
     need_gib = len(here) * (PROCESS_GIB if process_gib is None else process_gib)
     cache = int(max(memory_gib - need_gib, 0.0) * GIB) if memory_gib > 0 else None
-    return Provision(_whole(slot.cpus), workers, cache)
+    return Provision(_whole(slot.cpus), workers, cache, _whole(slot.part_cpus))
 
 
 def _whole(cpus: float) -> int:

@@ -34,6 +34,7 @@ from .protocol.messages import (
     NO_ROOM,
     OUTPUT_DIR,
     PACE_JSON,
+    PART_CPUS,
     SHARDS,
     Beside,
     Command,
@@ -152,6 +153,8 @@ class Worker:
         given = {CORES: ",".join(map(str, cores))} if cores else {}
         if provision.workers:
             given[LOADER_WORKERS] = str(provision.workers)
+        if provision.part_cpus:
+            given[PART_CPUS] = str(provision.part_cpus)
         if provision.cache_bytes is not None:
             given[CACHE_BYTES] = str(provision.cache_bytes)
         return given

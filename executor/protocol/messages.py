@@ -43,6 +43,7 @@ PACE_JSON = "COADAPT_PACE"  # {"profile": …, "time_scale": …, "input": …}:
 NO_ROOM = "COADAPT_NO_ROOM"  # the error of an emulated GPU that has too little memory left; else not set
 CACHE_BYTES = "COADAPT_CACHE_BYTES"  # of the node's cache of samples at first; not set where memory is unknown
 LOADER_WORKERS = "COADAPT_LOADER_WORKERS"  # of a script's data loader at first; not set where CPUs are unknown
+PART_CPUS = "COADAPT_PART_CPUS"  # of the node, of the GPUs that are measured; not set where it is less than one
 CORES = "COADAPT_CORES"  # "0,1": of the machine, at first; not set where all may be used
 SHARDS = "COADAPT_SHARDS"  # processes of a replica; not set where it is one that sees all of its GPUs
 SHARD = "COADAPT_SHARD"  # the place of this process among them

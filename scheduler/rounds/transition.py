@@ -6,8 +6,9 @@ Nothing else calls the launcher or `slots_of`.
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from ...core.cluster import Cluster
 from ...core.placement import Placement
 from ...core.resources import Resources
 from ...core.slot import Slot
@@ -101,9 +102,17 @@ def plan_slots(
         except ValueError as error:
             failed(_job_id(view_id, snapshot), error)
             continue
+        if view_id in snapshot.work:
+            slots = tuple(_with_part(slot, nodes.cluster) for slot in slots)
         target = by_id[view_id].target if view_id in by_id else ()
         wanted[view_id] = target if target and same_amounts(slots, target) else slots
     return Wanted(wanted, snapshot.work)
+
+
+def _with_part(slot: Slot, cluster: Cluster) -> Slot:
+    """Return a slot that tells its GPUs' part of the CPUs, beside the CPUs that it was given to measure with."""
+    node = cluster.by_id[slot.node_id]
+    return replace(slot, part_cpus=node.cpus * slot.gpus / node.gpus)
 
 
 def _job_id(view_id: str, snapshot: Snapshot) -> str:

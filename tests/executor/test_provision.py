@@ -16,6 +16,11 @@ def test_all_workers_of_a_job_have_as_many_loader_workers_as_the_one_with_the_fe
     assert {provision_of(one, slots).workers for one in slots} == {2}
 
 
+def test_a_profile_run_is_told_its_gpus_part_of_the_node() -> None:
+    measured = Slot("n", "lease", (0,), "a100", cpus=18.0, part_cpus=3.0)
+    assert provision_of(measured, [measured]) == Provision(18, 18, None, 3)
+
+
 def test_a_slot_with_a_part_of_a_cpu_is_kept_to_none_and_its_loader_is_the_scripts() -> None:
     assert provision_of(slot(0, 0.25), [slot(0, 0.25)]) == Provision(0, 0, None)
 

@@ -22,6 +22,7 @@ from ..data.batches import Place, Source
 from ..data.units import Split
 
 POINT_S = 1.0  # for which a point is measured, at least
+ROUNDS_AHEAD = 3  # the first batch of each worker, and two that it prepares in advance
 MOST_ROUNDS = 40  # of one batch of each worker
 NO_LIMIT = 1 << 60  # bytes; a few hundred samples are read
 SLOWER = 1.1  # so much faster the second pass is where the storage is the slower one
@@ -35,6 +36,7 @@ class InputProfiling:
     Args:
         most: CPUs that are free.
         known: what earlier processes of the run have measured.
+        part: the GPUs' part of the node's CPUs.
     """
 
     def __init__(
@@ -44,9 +46,10 @@ class InputProfiling:
         most: int,
         known: MeasuredInput | None,
         tell: Callable[[MeasuredInput], None],
+        part: int = 1,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
-        self._source, self._batch, self._most = source, script_batch, most
+        self._source, self._batch, self._most, self._part = source, script_batch, most, part
         self._known = known or MeasuredInput()
         self._tell, self._clock = tell, clock
 
@@ -56,7 +59,7 @@ class InputProfiling:
         self._tell(self._known)
         with _without_limit():
             first = self._point(self._most)  # from the storage, while the cache takes it in
-            while (cpus := next_cpus(self._known.rates, self._most)) is not None:
+            while (cpus := next_cpus(self._known.rates, self._most, self._part)) is not None:
                 self._known = self._known.with_row(cpus, self._point(cpus))
                 self._tell(self._known)
             size, speed = self._stored(first)
@@ -67,7 +70,10 @@ class InputProfiling:
         return self._known
 
     def _point(self, workers: int) -> float:
-        """Return the samples/s of so many workers, once each of them has given a batch."""
+        """Return the samples/s of so many workers, once all of them work at their pace.
+
+        Those that begin first are ahead by what they may prepare in advance.
+        """
         self._source.have_workers(workers)
         split = Split.of(BatchPlan(self._batch), 1, self._batch)
         reader = self._source.begin(Place(0, LOOP, 0, 0), split, 0, None)
@@ -79,7 +85,9 @@ class InputProfiling:
                 yield unit.samples
 
         found = batches()
-        for _ in range(workers):
+        batches_in_all = (self._source.size or 0) // self._batch or ROUNDS_AHEAD * workers + workers
+        ahead = max(min(ROUNDS_AHEAD, batches_in_all // workers - 1), 1)
+        for _ in range(ahead * workers):
             next(found, None)
         began_s, samples, rounds, at_s = self._clock(), 0, 0, 0.0
         while rounds < MOST_ROUNDS and at_s < POINT_S:

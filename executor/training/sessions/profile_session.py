@@ -153,7 +153,8 @@ class ProfileSession(GroupSession):
             return
         with suppress(TooFew):  # a data set of a few batches says nothing
             tell = lambda measured: self.channel.send(ProfiledInput(measured))  # noqa: E731
-            InputProfiling(self.source, self.scale.script_batch, most, known, tell).run()
+            part = int(os.environ.get(messages.PART_CPUS) or 1)
+            InputProfiling(self.source, self.scale.script_batch, most, known, tell, part).run()
 
     @property
     def _asked_samples(self) -> float | None:

@@ -54,7 +54,7 @@ def profiling(
     read: Any = bytes,
 ) -> InputProfiling:
     source = IndexedSource(DataLoader(Samples(read, count), 4, num_workers=1), lambda epoch: epoch, 4)
-    return InputProfiling(source, 4, most, known, told.append, Clock())
+    return InputProfiling(source, 4, most, known, told.append, clock=Clock())
 
 
 def test_points_are_told_one_by_one_and_the_cache_has_its_budget_again(cache: NodeCache) -> None:
