@@ -93,7 +93,9 @@ def profiled(folder: Path, samples: int) -> tuple[MeasuredInput, float]:
         first = told = member.wait(ProfiledInput)
         while not told.input.done:
             known = len(told.input.rows)
-            told = member.wait(ProfiledInput, lambda event: event.input.done or len(event.input.rows) > known)
+            told = member.wait(
+                ProfiledInput, lambda event, known=known: event.input.done or len(event.input.rows) > known
+            )
         return told.input, member.time_of(told) - member.time_of(first)
 
 
