@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from .client.functions import submit
     from .executor.training.api import (
         batches,
+        cached,
         combine,
         device,
         epochs,
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Client",
     "batches",
+    "cached",
     "combine",
     "connect",
     "device",

@@ -22,11 +22,12 @@ from coadapt.core.schemas import JobRow
 from coadapt.core.settings import Settings
 from coadapt.deploy import local_cluster
 
-from tests.support import bad_service_input
+from tests.support import bad_samples, bad_service_input
 from tests.support.bad_foresight import BAD_FORESIGHT
 from tests.support.bad_jobs import BAD_CLUSTERS, BAD_JOBS, one_line
 from tests.support.bad_models import BAD_MODELS
 from tests.support.bad_provisioning import BAD_PROVISIONING
+from tests.support.bad_samples import BAD_SAMPLES
 from tests.support.bad_service_input import BAD_SERVICE_INPUT
 from tests.support.bad_traces import BAD_TRACES, ENDLESS, refusal_in_little_memory
 
@@ -102,6 +103,14 @@ def service() -> list[Row]:
     return rows
 
 
+def samples() -> list[Row]:
+    rows = []
+    for what, act, sentence in BAD_SAMPLES:
+        with tempfile.TemporaryDirectory() as folder:
+            rows.append((f"samples: {what}", sentence, bad_samples.answer(act, Path(folder))))
+    return rows
+
+
 def write_job(folder: Path, index: int, case: BadScript) -> Path:
     """Write the script and its job file into `folder`."""
     (folder / f"script_{index}.py").write_text(case.script)
@@ -172,9 +181,8 @@ SOUND_TRAIN = """for epoch in coadapt.epochs(20):
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    kinds = {
-        of.__name__: of for of in (job_files, traces, clusters, foresight, models, provisioning, service, scripts)
-    }
+    every = (job_files, traces, clusters, foresight, models, provisioning, service, samples, scripts)
+    kinds = {of.__name__: of for of in every}
     parser.add_argument("--only", type=some_of(list(kinds)), default=list(kinds), metavar="KIND[,KIND...]")
     rows: list[Row] = []
     for name in parser.parse_args().only:

@@ -234,6 +234,40 @@ BENCHMARKS = (
         ),
     ),
     Benchmark(
+        "sample_cache",
+        "Samples that `coadapt.cached` keeps: fixed hits, nothing shared between jobs, the same results.",
+        (
+            Figure("hits_per_epoch_off", "largest difference from the hits that a budget has room for", "<= 0"),
+            Figure("changed_off", "the same after the cache shrank and grew while training", "<= 0"),
+            Figure("shared_between_jobs", "samples of another job with the same keys", "<= 0"),
+            Figure("loss_diff", "largest difference of a loss with the cache and without", "<= 0"),
+            Figure("slowdown_over_memory", "a kept sample over one in a list, both prepared, less one", "<= 0.05"),
+            Figure("hit_us", "a hit of 110 kB alone, µs"),
+        ),
+    ),
+    Benchmark(
+        "provide_pause",
+        "CPUs, loader workers and cache of a job of two replicas changed 100 times while it trains.",
+        (
+            Figure("restarts", "groups beyond the first", "<= 0"),
+            Figure("samples_lost", "samples that were skipped", "<= 0"),
+            Figure("samples_twice", "samples that were seen twice in an epoch", "<= 0"),
+            Figure("pause_p95_s", "95 % of pauses are shorter, s", "<= 0.2"),
+            Figure("pause_longest_s", "longest pause, s"),
+            Figure("pause_median_s", "median pause, s"),
+        ),
+    ),
+    Benchmark(
+        "synergy_profiler",
+        "Speed of a job's input with CPUs and memory that a profile run has not measured.",
+        (
+            Figure("cpu_points", "numbers of CPUs that were measured, of 24", "<= 8"),
+            Figure("median_rel_err", "median error of the estimate", "<= 0.03"),
+            Figure("worst_rel_err", "worst error of the estimate", "<= 0.05"),
+            Figure("seconds_per_job", "what a profile run spends on it, s"),
+        ),
+    ),
+    Benchmark(
         "shares_exact",
         "Plans with teams keep caps, meet guarantees as the exact program does, and prove their gaps.",
         (

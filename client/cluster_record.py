@@ -41,6 +41,8 @@ class NodeProcess:
     gpus: int
     processes: tuple[Process, ...] = ()
     pool: str = ""
+    cpus: float = 0.0
+    memory_gib: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,12 @@ class ClusterRecord:
             head = tuple(Process(**p) for p in row.pop("head"))
             nodes = tuple(
                 NodeProcess(
-                    n["gpu_type"], n["gpus"], tuple(Process(**p) for p in n["processes"]), n.get("pool", "")
+                    n["gpu_type"],
+                    n["gpus"],
+                    tuple(Process(**p) for p in n["processes"]),
+                    n.get("pool", ""),
+                    n.get("cpus", 0.0),
+                    n.get("memory_gib", 0.0),
                 )
                 for n in row.pop("nodes")
             )

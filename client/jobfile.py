@@ -155,7 +155,7 @@ def misfits(spec: JobSpec, cluster: Cluster) -> list[str]:
     wanted = spec.reservation
     if wanted is not None and wanted.gpus > capacity[wanted.gpu_type]:
         return [f"reservation.gpus: {wanted.gpus} is more than the {capacity[wanted.gpu_type]} {wanted.gpu_type}"]
-    return _amount_misfits(spec, cluster) or _batch_misfits(spec, usable)
+    return _amount_misfits(spec, cluster) or _input_misfits(spec, cluster) or _batch_misfits(spec, usable)
 
 
 def schema() -> dict[str, Any]:
@@ -237,13 +237,11 @@ def _named_types(spec: JobSpec) -> list[tuple[str, str]]:
 
 
 def _amount_misfits(spec: JobSpec, cluster: Cluster) -> list[str]:
-    """Say which CPUs or memory of a replica no node has beside its GPUs. Default CPUs are no condition."""
+    """Say which CPUs or memory of a replica no node has beside its GPUs, of what the file names."""
     resources = spec.resources
     replicas = {t: per for t in cluster.gpu_types if (per := spec.gpus_per_replica(t)) is not None}
     nodes = [node for t, gpus in replicas.items() for node in cluster.of_type(t) if node.gpus >= gpus]
-    wish = type(resources).model_fields["cpus_per_gpu"].default
-    cpus = 0.0 if resources.cpus_per_gpu == wish else resources.cpus_per_gpu
-    memory_gib = resources.memory_gib_per_gpu
+    cpus, memory_gib = resources.cpus_per_gpu or 0.0, resources.memory_gib_per_gpu or 0.0
     for field, asked, of in (("cpus_per_gpu", cpus, "cpus"), ("memory_gib_per_gpu", memory_gib, "memory_gib")):
         has = {node.id: (getattr(node, of) or math.inf) / replicas[node.gpu_type] for node in nodes}
         fitting = [node for node in nodes if asked <= has[node.id] + 1e-6]
@@ -257,6 +255,19 @@ def _amount_misfits(spec: JobSpec, cluster: Cluster) -> list[str]:
             ]
         nodes = fitting
     return []
+
+
+def _input_misfits(spec: JobSpec, cluster: Cluster) -> list[str]:
+    """Say that no emulated node has CPUs and memory of its own, where the job's input is emulated."""
+    emulated = [node for t in cluster.gpu_types for node in cluster.of_type(t) if node.emulated]
+    if spec.emulation.input is None or not emulated:
+        return []
+    if any(node.cpus >= node.gpus and node.memory_gib > 0 for node in emulated):
+        return []
+    return [
+        "emulation.input: no emulated node has a CPU and memory for each of its GPUs; "
+        "start nodes with both, as by --emulate '2x t4:4/16/128'"
+    ]
 
 
 def _batch_misfits(spec: JobSpec, usable: Mapping[str, int]) -> list[str]:

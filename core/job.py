@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from .doors import Door, Processes, check, completed, door, processes_of
+from .input_profile import InputProfile
 from .job_arrays import Array, filled_in, used_in
 from .job_relations import After, ResumeFrom, Retry
 from .notify import Notify, Tracker
@@ -29,6 +30,7 @@ SecretName = VariableName
 LabelName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_./-]{0,62}$")]
 LabelText = Annotated[str, Field(pattern=r"^[^\x00]*$", max_length=255)]
 MOST_LABELS = 64
+START_CPUS = 1.0  # for each GPU, where the job file does not say how many CPUs
 Sizes = Annotated[list[Positive], Field(min_length=1)]
 
 # Variables a job may not set: they say who a training process is.
@@ -61,10 +63,15 @@ class ResourceRequest(_Strict):
     """GPUs of one replica, one number or one per GPU type: more than 1 for a pipeline-parallel job."""
     processes_per_replica: Literal["one", "gpu"] = "one"
     """one: a replica is a process that sees all of its GPUs; gpu: one process for each, as fully_shard needs."""
-    cpus_per_gpu: float = Field(default=1.0, ge=0)
-    """CPUs the job holds for each GPU."""
-    memory_gib_per_gpu: float = Field(default=0.0, ge=0)
-    """Main memory the job holds for each GPU, in GiB."""
+    cpus_per_gpu: float | None = Field(default=None, ge=0)
+    """CPUs the job holds for each GPU; by default the scheduler chooses, from its GPUs' share of the node on."""
+    memory_gib_per_gpu: float | None = Field(default=None, ge=0)
+    """Main memory the job holds for each GPU, in GiB; by default the scheduler chooses, as for CPUs."""
+
+    @property
+    def least_cpus_per_gpu(self) -> float:
+        """Return the CPUs without which the job does not start; a node with fewer gives its GPUs' part of them."""
+        return START_CPUS if self.cpus_per_gpu is None else self.cpus_per_gpu
 
     @model_validator(mode="after")
     def _ordered(self) -> ResourceRequest:
@@ -117,6 +124,8 @@ class Emulation(_Strict):
     """Part of the time in which the GPU's memory is read or written, 0 to 1; by default unknown."""
     memory_gib: float | None = Field(default=None, ge=0, allow_inf_nan=False)
     """Memory of each GPU that it needs, GiB; by default unknown, so that it always has room."""
+    input: InputProfile | None = None
+    """How long loader workers take for samples; by default as long as they do."""
 
 
 class ProgressSource(_Strict):

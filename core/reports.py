@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -90,6 +91,49 @@ class Report:
 
 
 @dataclass(frozen=True)
+class InputRow:
+    """Samples per second that loader workers on so many CPUs prepare, of samples that are in memory."""
+
+    cpus: int
+    samples_per_s: float
+
+
+@dataclass(frozen=True)
+class MeasuredInput:
+    """What is known of the input of one GPU.
+
+    most: CPUs that were free when it was measured.
+    sample_bytes: of a sample in the cache, on average; 0: the script keeps none.
+    stored_per_s: samples/s from the storage; 0: it is not slower than all CPUs.
+    process_gib: memory of the training process with its loader workers; 0: not measured.
+    processes: that have begun to measure it.
+    """
+
+    rows: tuple[InputRow, ...] = ()
+    most: int = 0
+    sample_bytes: float = 0.0
+    stored_per_s: float = 0.0
+    process_gib: float = 0.0
+    processes: int = 0
+    done: bool = False
+
+    @property
+    def rates(self) -> dict[int, float]:
+        """Samples/s by CPUs."""
+        return {row.cpus: row.samples_per_s for row in self.rows}
+
+    def with_row(self, cpus: int, samples_per_s: float) -> MeasuredInput:
+        return replace(self, rows=(*self.rows, InputRow(cpus, samples_per_s)))
+
+    @classmethod
+    def of_dict(cls, data: Mapping[str, Any]) -> MeasuredInput:
+        """Return what `asdict` gave. Raises: KeyError or TypeError for anything else."""
+        known = {one.name for one in fields(cls)}
+        rows = tuple(InputRow(**row) for row in data["rows"])
+        return cls(**{name: value for name, value in data.items() if name in known} | {"rows": rows})
+
+
+@dataclass(frozen=True)
 class ProfileProgress:
     """What the processes of one profile run have found out so far."""
 
@@ -97,6 +141,7 @@ class ProfileProgress:
     failed: tuple[int, ...] = ()  # local batch sizes at which memory ran out
     floor: int = 1  # smaller ones make the script fail
     asked_samples: float | None = None  # of the script's epochs or steps together; None: not seen
+    input: MeasuredInput | None = None
 
     def with_asked(self, samples: float | None) -> ProfileProgress:
         """Return it with what the script asks for; None changes nothing."""
@@ -115,13 +160,15 @@ class ProfileProgress:
     def to_json(self) -> str:
         rows = [asdict(row) for row in self.rows]
         told = {"rows": rows, "failed": self.failed, "floor": self.floor, "asked_samples": self.asked_samples}
-        return json.dumps(told)
+        return json.dumps(told | {"input": None if self.input is None else asdict(self.input)})
 
     @classmethod
     def from_json(cls, text: str) -> ProfileProgress:
         data = json.loads(text)
         rows = tuple(StepRow(**row) for row in data["rows"])
-        return cls(rows, tuple(data["failed"]), data["floor"], data.get("asked_samples"))
+        measured = data.get("input")
+        measured = None if measured is None else MeasuredInput.of_dict(measured)
+        return cls(rows, tuple(data["failed"]), data["floor"], data.get("asked_samples"), measured)
 
 
 NOTHING_PROFILED = ProfileProgress()

@@ -21,6 +21,7 @@ class Slot:
     cpus: float = field(default=0.0, compare=False)
     memory_gib: float = field(default=0.0, compare=False)
     share: float = field(default=1.0, compare=False)  # of each of its GPUs
+    part_cpus: float = field(default=0.0, compare=False)  # its GPUs' part of the node's, in a profile run
 
     @property
     def gpus(self) -> int:

@@ -19,8 +19,7 @@ from pathlib import Path
 import psutil
 
 from ..client.cluster_record import ClusterRecord, LocalClusterError, NodeProcess, Process, record_path
-from ..core.emulated_nodes import EmulatedNode
-from .local_cluster import machine_name, raylets, start_nodes
+from .local_cluster import as_described, machine_name, raylets, start_nodes
 
 COMMAND_MARK = "COADAPT_POWER"  # of `scheduler/power/commands.py`
 END_S = 10.0  # for a raylet to end by itself
@@ -65,7 +64,7 @@ def wake(state_dir: str, machine: str) -> str:
         if raylets(record, index):
             return "on"
         node = record.nodes[index]
-        (started,) = start_nodes(record, {index: EmulatedNode(node.gpu_type, node.gpus, node.pool)})
+        (started,) = start_nodes(record, {index: as_described(node)})
         try:
             _keep(state_dir, record, index, started.processes)
         except LocalClusterError:

@@ -115,7 +115,7 @@ def _serve_again(
     from ..client.client import Client
 
     many = _nodes(len(running.nodes))
-    there = [EmulatedNode(node.gpu_type, node.gpus, node.pool) for node in running.nodes]
+    there = [as_described(node) for node in running.nodes]
     if nodes and there != list(nodes):
         raise LocalClusterError(f"a cluster of {many} runs already, with other nodes; end it with `coadapt down`")
     if is_served(running):
@@ -271,6 +271,8 @@ def start_nodes(record: ClusterRecord, nodes: Mapping[int, EmulatedNode]) -> lis
         labels += f",coadapt.io/machine={machine_name(node.gpu_type, i)}"
         if node.pool:
             labels += f",coadapt.io/pool={node.pool}"
+        if node.cpus:
+            labels += f",coadapt.io/cpus={node.cpus:g},coadapt.io/memory-gib={node.memory_gib:g}"
         folder = _node_folder(record, i)
         folders.append(folder)
         # Without its own folder a node takes the head's, and nodes that start together race for socket names.
@@ -282,8 +284,13 @@ def start_nodes(record: ClusterRecord, nodes: Mapping[int, EmulatedNode]) -> lis
         processes = _marked(f"{record.mark}-{folder.name}")
         if not processes:
             raise LocalClusterError(f"emulated node {node.gpu_type}:{node.gpus} did not start: {_last_line(log)}")
-        started.append(NodeProcess(node.gpu_type, node.gpus, processes, node.pool))
+        started.append(NodeProcess(node.gpu_type, node.gpus, processes, node.pool, node.cpus, node.memory_gib))
     return started
+
+
+def as_described(node: NodeProcess) -> EmulatedNode:
+    """Return what a node of the record was started as."""
+    return EmulatedNode(node.gpu_type, node.gpus, node.pool, node.cpus, node.memory_gib)
 
 
 def machine_name(gpu_type: str, index: int) -> str:

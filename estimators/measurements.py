@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import lru_cache
 from typing import Any
 
-from ..core.reports import Habits, JobInfo, ProfileProgress, Report, StepRow
+from ..core.reports import Habits, JobInfo, MeasuredInput, ProfileProgress, Report, StepRow
 from ..core.training_config import Adaptivity, TrainingConfig
 from .efficiency import noise_scale
 from .goodput import BatchLimits, JobModel
@@ -33,6 +33,7 @@ class Measurements:
     grad_sqr: float | None = None
     grad_var: float | None = None
     info: JobInfo | None = None
+    input: MeasuredInput | None = None  # one for all GPU types; None: not measured
     # GPU type -> (the profile the fit is of, the fit, its spread if that was asked for). One thread may fit while
     # another writes or sends a value: whoever walks over it takes a copy first.
     _fits: dict[str, tuple[Profile, ThroughputParams, float | None]] = field(default_factory=dict, repr=False)
@@ -50,7 +51,7 @@ class Measurements:
     @property
     def _facts(self) -> tuple[object, ...]:
         sizes = dict(self.largest_local_bsz), dict(self.out_of_memory)
-        return self.profiles.keys(), *sizes, self.grad_sqr, self.grad_var, self.info
+        return self.profiles.keys(), *sizes, self.grad_sqr, self.grad_var, self.info, self.input
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_fits": dict(self._fits)}
@@ -102,7 +103,7 @@ class Measurements:
                 info.adam_type,
                 asked_samples=info.asked_samples if same_script else None,
             )
-        return replace(self, grad_sqr=None, grad_var=None, info=info)
+        return replace(self, grad_sqr=None, grad_var=None, info=info, input=self.input if same_script else None)
 
     def with_rows(
         self, gpu_type: str, rows: Sequence[StepRow], densest: Mapping[tuple[int, int], int] | None = None
@@ -130,6 +131,8 @@ class Measurements:
     def with_profile(self, gpu_type: str, progress: ProfileProgress) -> Measurements:
         """Add what a profile run found out; raises ValueError as `with_rows` does."""
         updated = self.with_rows(gpu_type, progress.rows)
+        if progress.input is not None and progress.input.rows:
+            updated = replace(updated, input=progress.input)
         if progress.floor > 1 and updated.info is not None:
             least = max(updated.info.least_local_bsz, progress.floor)
             updated = replace(updated, info=replace(updated.info, least_local_bsz=least))
@@ -199,6 +202,7 @@ class Measurements:
             and self.largest_local_bsz == other.largest_local_bsz
             and self.out_of_memory == other.out_of_memory
             and self.info == other.info
+            and self.input == other.input
         )
 
     def completed_by(self, other: Measurements) -> Measurements:
@@ -221,6 +225,7 @@ class Measurements:
                 **self.out_of_memory,
             },
             info=self._info_with(other),
+            input=self.input or other.input,
             _fits={**{t: fit for t, fit in dict(other._fits).items() if t in missing}, **self._fits},
         )
 
@@ -364,7 +369,8 @@ class Measurements:
         """Return the JSON text of one GPU type, or of `ON_ALL`."""
         if gpu_type == ON_ALL:
             info = None if self.info is None else self.info.__dict__
-            return json.dumps({"grad_sqr": self.grad_sqr, "grad_var": self.grad_var, "info": info})
+            row = {"grad_sqr": self.grad_sqr, "grad_var": self.grad_var, "info": info}
+            return json.dumps(row if self.input is None else row | {"input": asdict(self.input)})
         profile, fit = self.profiles.get(gpu_type), self.fit_of(gpu_type)
         row = {
             "profile": None if profile is None else profile.to_json(),
@@ -382,7 +388,8 @@ class Measurements:
     def same_row(self, other: Measurements, gpu_type: str) -> bool:
         """Return whether both know the same of a GPU type, or of `ON_ALL`, fits aside."""
         if gpu_type == ON_ALL:
-            return (self.grad_sqr, self.grad_var, self.info) == (other.grad_sqr, other.grad_var, other.info)
+            mine, theirs = ((one.grad_sqr, one.grad_var, one.info, one.input) for one in (self, other))
+            return mine == theirs
         return (
             self.profiles.get(gpu_type) is other.profiles.get(gpu_type)
             and self.largest_local_bsz.get(gpu_type) == other.largest_local_bsz.get(gpu_type)
@@ -404,6 +411,7 @@ class Measurements:
             grad_sqr=on_all.get("grad_sqr"),
             grad_var=on_all.get("grad_var"),
             info=None if info is None else JobInfo(**{name: info[name] for name in _INFO if name in info}),
+            input=None if (read_in := on_all.get("input")) is None else MeasuredInput.of_dict(read_in),
             _fits={
                 t: (profiles[t], ThroughputParams.from_json(row["fit"]), None)
                 for t, row in of_types.items()

@@ -50,6 +50,7 @@ from .protocol.messages import Crashed, Event, Finished, Ready, Saved
 from .protocol.metric_limits import bounded, places
 from .protocol.ranks import Rendezvous
 from .protocol.worker_events import Exited, Gone, Noticed, Output, Sampled, WorkerEvent
+from .provision import Provision, provision_of
 from .reconciler import Reconciler
 from .reconciling.effects import Effect, KeepProfile, KillWorker, Send, StartWorker, Tell
 from .reconciling.failures import FailureBudget
@@ -139,9 +140,13 @@ class AdaptiveExecutor:
             self._secrets.take(secrets)
             if measurements is not None:
                 self._measurements = self._measurements.completed_by(measurements)
-            if sequence > self._machine.sequence:
+            newer = sequence > self._machine.sequence
+            if newer:
                 self._actors.share(slots)
-            return self._machine.assign(tuple(slots), sequence, now)
+            effects = self._machine.assign(tuple(slots), sequence, now)
+            if newer:
+                self._actors.provide(self._provisions(slots))
+            return effects
 
         self._inbox.put(act)
 
@@ -317,6 +322,18 @@ class AdaptiveExecutor:
     def _group_slots(self) -> list[Slot]:
         return [self._machine.workers[id].slot for id in self._machine.group if id in self._machine.workers]
 
+    def _provisions(self, slots: Sequence[Slot]) -> dict[str, Provision]:
+        """Return what the training workers in these slots have of CPUs and memory, by worker."""
+        given = {slot: provision_of(slot, slots, self._process_gib) for slot in slots}
+        workers = self._machine.workers.values()
+        return {one.id: given[one.slot] for one in workers if not one.profile and one.slot in given}
+
+    @property
+    def _process_gib(self) -> float | None:
+        """Return the measured memory of one training process; None: it was not measured."""
+        measured = self._measurements.input
+        return measured.process_gib or None if measured is not None else None
+
     def _source(self, worker: str) -> str:
         known = self._machine.workers.get(worker)
         if known is not None and not known.profile and known.rank >= 0:
@@ -373,7 +390,10 @@ class AdaptiveExecutor:
             profile=start.worker if start.profile else "",
         )
         given = self._secrets.values()
-        self._actors.start(start.worker, Worker, slot, launch, site, self._self, slot, job.emulated, secrets=given)
+        slots = [slot] if start.profile else self._machine.training.desired
+        provision = provision_of(slot, slots, self._process_gib)
+        about = launch, site, self._self, slot, job.emulated, provision
+        self._actors.start(start.worker, Worker, slot, *about, secrets=given, provision=provision)
 
     def _on_actor_end(self, worker: str, gone: Gone) -> None:
         self._inbox.put(self._handler(worker, gone))

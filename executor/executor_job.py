@@ -38,7 +38,7 @@ class ExecutorJob:
     outputs_url: str = ""  # "": the script is given no output folder
     log_dir: str = ""  # on the head's disk; "": no log files
     head_node: str = ""  # the node with that disk; "": the executor's own
-    pace: Mapping[str, Any] | None = None  # {"profile": …, "time_scale": …} for emulated slots
+    pace: Mapping[str, Any] | None = None  # {"profile": …, "time_scale": …, "input": …} for emulated slots
     emulated: TenantProfile = UNKNOWN_PROFILE  # what it uses of emulated GPUs
     gpus_per_replica: Mapping[str, int] = field(default_factory=dict)  # per GPU type the job may use
     sharded: bool = False  # a replica is one process for each of its GPUs

@@ -12,6 +12,7 @@ from typing import Any
 import ray
 
 from ..core.slot import Slot
+from .core_board import CoreBoard
 from .emulated_gpu import UNKNOWN_PROFILE, NoRoom, TenantProfile
 from .event_relay import EventRelay
 from .files.site import Site
@@ -20,15 +21,20 @@ from .gpu_names import first_environment, given_by
 from .held_gpus import HeldGpus
 from .in_order import InOrder
 from .package_parts import part_of
+from .processes.left_overs import remove_left_overs
 from .processes.replica import ReplicaProcesses, free_port, shard_environment
 from .processes.template_wire import Owner
 from .processes.training_process import Launch, TrainingProcess
 from .protocol.messages import (
+    CACHE_BYTES,
+    CORES,
     DEVICES,
     JOB_ID,
+    LOADER_WORKERS,
     NO_ROOM,
     OUTPUT_DIR,
     PACE_JSON,
+    PART_CPUS,
     SHARDS,
     Beside,
     Command,
@@ -39,10 +45,12 @@ from .protocol.messages import (
     Joined,
     Left,
     Paced,
+    Provide,
     Ready,
     Saved,
 )
 from .protocol.worker_events import Exited, Output, Started, WorkerEvent
+from .provision import NOTHING_KNOWN, Provision
 from .requirements import installed
 
 
@@ -62,12 +70,16 @@ class Worker:
         executor: Any,
         slot: Slot | None = None,
         profile: TenantProfile = UNKNOWN_PROFILE,
+        provision: Provision = NOTHING_KNOWN,
     ) -> None:
         self._id = worker_id
         self._launch = launch
         self._site = site
         self._executor = executor
         self._slot = slot
+        self._provision = self._first_provision = provision
+        self._provided_last = 0
+        self._cores = None if slot is None or slot.emulated else CoreBoard()
         self._relay = EventRelay(worker_id, executor, self._kill)
         self._place: Workplace | None = None
         self._process: TrainingProcess | ReplicaProcesses | None = None
@@ -105,6 +117,9 @@ class Worker:
             process.kill()
             if self._gpus is not None:
                 self._gpus.end()
+            if self._cores is not None:
+                self._cores.claim(0)
+            remove_left_overs()
             place.close()
             ray.actor.exit_actor()
 
@@ -116,6 +131,33 @@ class Worker:
         """Hold another part of each GPU from now on, as a partner comes or goes."""
         if self._gpus is not None:
             self._gpus.share(part)
+
+    def provide(self, number: int, provision: Provision) -> None:
+        """Have other CPUs and memory between two steps, unless a later call came before."""
+        if number > self._provided_last:
+            self._provided_last, self._provision = number, provision
+            self._tell_provision()
+
+    def _tell_provision(self) -> None:
+        provision = self._provision
+        if self._process is not None and provision is not self._first_provision:
+            self._process.send(Provide(self._claimed(), provision.workers, provision.cache_bytes))
+
+    def _claimed(self) -> tuple[int, ...]:
+        return () if self._cores is None else self._cores.claim(self._provision.cpus)
+
+    def _provided(self) -> dict[str, str]:
+        """Return the variables that give a process its CPUs and memory from the beginning."""
+        self._first_provision = provision = self._provision
+        cores = self._claimed()
+        given = {CORES: ",".join(map(str, cores))} if cores else {}
+        if provision.workers:
+            given[LOADER_WORKERS] = str(provision.workers)
+        if provision.part_cpus:
+            given[PART_CPUS] = str(provision.part_cpus)
+        if provision.cache_bytes is not None:
+            given[CACHE_BYTES] = str(provision.cache_bytes)
+        return given
 
     def _tell_speed(self) -> None:
         with self._telling_speed:
@@ -155,7 +197,7 @@ class Worker:
         given = {} if self._slot is None else given_by(self._slot, self._launch.env, first_environment())
         sandbox = place.sandbox()
         sandbox.check()
-        env = {**secrets, **self._launch.env, **outputs, **given}
+        env = {**secrets, **self._launch.env, **outputs, **given, **self._provided()}
         launch = replace(self._launch, env=env, owner=owner, sandbox=sandbox)
         if place.cwd is not None:
             launch = replace(launch, cwd=place.cwd, paths=(place.cwd,))
@@ -194,5 +236,6 @@ class Worker:
             return
         if isinstance(event, Started):
             self._gpus.usage.begin(event.pid)
+            self._tell_provision()  # it may have changed while the process was started
         if isinstance(event, Started | Ready) and self._gpus.speed[0] < 1:
             self._tell_speed()

@@ -17,6 +17,7 @@ from ..core.slot import Slot
 from .files.job_folder import FolderError
 from .gpu_names import GpuNameError
 from .protocol.worker_events import Gone
+from .provision import Provision
 from .requirements import RequirementsError
 from .sandbox.line import IsolationError
 
@@ -30,16 +31,25 @@ class WorkerActors:
         self._sent: dict[str, int] = {}
         self._slots: dict[str, Slot] = {}  # with the shares that the workers were told
         self._shared = False  # since `alone` was asked
+        self._provided: dict[str, Provision] = {}  # what they were told last
+        self._provisions = 0  # how many they were told in all
 
     def __contains__(self, worker: str) -> bool:
         return worker in self._actors
 
     def start(
-        self, worker: str, kind: type, slot: Slot, *args: Any, secrets: Mapping[str, str] | None = None
+        self,
+        worker: str,
+        kind: type,
+        slot: Slot,
+        *args: Any,
+        secrets: Mapping[str, str] | None = None,
+        provision: Provision | None = None,
     ) -> None:
         """Make an actor of a worker class in a slot, and have it run; `args` follow the worker's id.
 
         Args:
+            provision: what `args` tell it of CPUs and memory.
             secrets: variables of its processes. They go with the call: what an actor is made of, Ray keeps.
         """
         actor: Any = (
@@ -59,6 +69,8 @@ class WorkerActors:
         self._sent[worker] = 0
         self._slots[worker] = slot
         self._shared |= slot.share < 1
+        if provision is not None:
+            self._provided[worker] = provision
         actor.run.remote(dict(secrets or {})).future().add_done_callback(lambda done: self._on_end(worker, done))
 
     def send(self, worker: str, command: Any) -> None:
@@ -80,6 +92,14 @@ class WorkerActors:
         found, self._shared = not self._shared, any(slot.share < 1 for slot in self._slots.values())
         return found
 
+    def provide(self, provisions: Mapping[str, Provision]) -> None:
+        """Tell workers which CPUs and memory they have from now on, where that is news to them."""
+        for worker, provision in provisions.items():
+            if worker in self._actors and self._provided.get(worker) != provision:
+                self._provided[worker] = provision
+                self._provisions += 1
+                self._actors[worker].provide.remote(self._provisions, provision)
+
     def kill(self, worker: str) -> None:
         if (actor := self._actors.get(worker)) is not None:  # else it is gone already
             ray.kill(actor, no_restart=True)
@@ -87,6 +107,7 @@ class WorkerActors:
     def forget(self, worker: str) -> None:
         self._actors.pop(worker, None)
         self._slots.pop(worker, None)
+        self._provided.pop(worker, None)
 
     def _on_end(self, worker: str, done: Future[None]) -> None:
         self._ended(worker, gone(done.exception()))

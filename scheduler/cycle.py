@@ -281,6 +281,7 @@ class SchedulingCycle:
             sharing=self._shares.now(teams, [*jobs, *set_aside], limits.least, now),
             uses=self._uses.of,
             arriving=self.foresight.arriving(now),
+            provisions=self._traits().provisions,
         )
 
     def _plan(self, round: Round) -> Plan | None:
@@ -315,8 +316,9 @@ class SchedulingCycle:
 
     def _place(self, snapshot: Snapshot, plan: Plan, nodes: NodesSnapshot, seconds: float) -> None:
         self._times.ask_again(plan.again_s, snapshot.round.now)
-        jobs, tenants = self._store.unretired.values(), self._traits().tenants
-        self._wanted = plan_slots(snapshot, plan, nodes, jobs, self._guard.failed, tenants)
+        jobs, traits = self._store.unretired.values(), self._traits()
+        failed = self._guard.failed
+        self._wanted = plan_slots(snapshot, plan, nodes, jobs, failed, traits.tenants, traits.provisions)
         self.rounds += 1
         self._planned_s = self._clock.monotonic_s()
         done = RoundDone(

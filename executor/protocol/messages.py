@@ -7,12 +7,14 @@ process and worker they are JSON (`wire.py`), so that nothing which a script sen
 The life of one training process:
 
     script reaches `coadapt.prepare` -> `Ready` -> `Join` -> `Joined` -> training, `Heartbeat`s, `Report`s
-    at a control point (a step boundary all ranks agree on): regroup (`Join`/`Leave`), `SetBatch`, `Save`, `Stop`
+    at a control point (a step boundary all ranks agree on): regroup (`Join`/`Leave`), `SetBatch`, `Provide`,
+        `Save`, `Stop`
     a collective failed -> the step is undone, `Broken` -> `Join` of the next generation
     -> `Finished` | `Left` | `Crashed`
 
 In profile mode there is no group. After `Ready` the process measures by itself. It sends `Trying` before each
-local batch size and `Profiled` after it, and exits after the one that is `done`. If memory runs out, another
+local batch size and `Profiled` after it. Then it measures its input, with a `ProfiledInput` after each number of
+CPUs, and exits. If memory runs out, another
 process replaces it and goes on from its `ProfileProgress`.
 """
 
@@ -22,7 +24,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ...core.batch_plan import BatchPlan
-from ...core.reports import JobInfo, Report, StepRow
+from ...core.reports import JobInfo, MeasuredInput, Report, StepRow
 
 # Environment of a training process, set by the worker actor. Without it the script runs by itself.
 CHANNEL_FD = "COADAPT_CHANNEL_FD"  # inherited socket for commands and events
@@ -37,8 +39,12 @@ JOB_LIFE = "COADAPT_JOB_LIFE"
 TRACKERS = "COADAPT_TRACKERS"  # names of trackers to which rank 0 hands metrics on, with commas between
 STATUS_FILE = "COADAPT_STATUS_FILE"  # where a program without `prepare` says how far it is
 OUTPUT_DIR = "COADAPT_OUTPUT_DIR"  # what the script writes there is kept with its checkpoints
-PACE_JSON = "COADAPT_PACE"  # {"profile": …, "time_scale": …}: only on emulated nodes
+PACE_JSON = "COADAPT_PACE"  # {"profile": …, "time_scale": …, "input": …}: only on emulated nodes
 NO_ROOM = "COADAPT_NO_ROOM"  # the error of an emulated GPU that has too little memory left; else not set
+CACHE_BYTES = "COADAPT_CACHE_BYTES"  # of the node's cache of samples at first; not set where memory is unknown
+LOADER_WORKERS = "COADAPT_LOADER_WORKERS"  # of a script's data loader at first; not set where CPUs are unknown
+PART_CPUS = "COADAPT_PART_CPUS"  # of the node, of the GPUs that are measured; not set where it is less than one
+CORES = "COADAPT_CORES"  # "0,1": of the machine, at first; not set where all may be used
 SHARDS = "COADAPT_SHARDS"  # processes of a replica; not set where it is one that sees all of its GPUs
 SHARD = "COADAPT_SHARD"  # the place of this process among them
 PROFILE_JSON = "COADAPT_PROFILE"  # ProfileProgress as JSON: only in profile mode
@@ -115,7 +121,21 @@ class Beside:
     since_s: float
 
 
-Command = Join | Leave | SetBatch | Save | Stop | Abort | Beside
+@dataclass(frozen=True)
+class Provide:
+    """Have these CPUs and this memory from the next control point on; nothing restarts.
+
+    cores: of the machine, by number; none: whichever are free. workers: processes of the script's data loader;
+    0: as many as it says. cache_bytes: of samples in memory, for all processes of the job on the node; None: as
+    before.
+    """
+
+    cores: tuple[int, ...] = ()
+    workers: int = 0
+    cache_bytes: int | None = None
+
+
+Command = Join | Leave | SetBatch | Save | Stop | Abort | Beside | Provide
 
 # --- events: training process -> executor ---------------------------------------------------------------
 
@@ -193,6 +213,13 @@ class Profiled:
 
 
 @dataclass(frozen=True)
+class ProfiledInput:
+    """Report all that is known of the job's input so far, in profile mode."""
+
+    input: MeasuredInput
+
+
+@dataclass(frozen=True)
 class Saved:
     """Report a checkpoint that was written, and how long that took."""
 
@@ -240,5 +267,17 @@ class Crashed:
 
 
 Event = (
-    Ready | Joined | Heartbeat | Report | Paced | Trying | Profiled | Saved | Broken | Left | Finished | Crashed
+    Ready
+    | Joined
+    | Heartbeat
+    | Report
+    | Paced
+    | Trying
+    | Profiled
+    | ProfiledInput
+    | Saved
+    | Broken
+    | Left
+    | Finished
+    | Crashed
 )

@@ -6,19 +6,20 @@ Each run is one worker at a time in a slot of its own. Where memory runs out ano
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ...core.reports import NOTHING_PROFILED, ProfileProgress
 from ...core.slot import Slot
 from ...estimators.profile_plan import BISECTIONS
 from ..protocol.job_events import ProfileFinished
-from ..protocol.messages import Crashed, Event, Finished, Left, Profiled, Ready, Trying
+from ..protocol.messages import Crashed, Event, Finished, Left, Profiled, ProfiledInput, Ready, Trying
 from ..protocol.worker_events import Exited, Gone, Started, WorkerEvent
 from .effects import Effects, KeepProfile, StartWorker
 from .timeouts import Timeouts
 from .worker_state import ProfileWorker, Stage, reason_of, script_error
 
 PROFILE_RESTARTS = BISECTIONS + 1  # processes after the first of a profile run
+MOST_PROCESSES = 3  # that measure a job's input
 
 
 @dataclass
@@ -69,6 +70,8 @@ class ProfileRuns:
                 worker.progress = worker.progress.with_asked(event.asked_samples)
                 if event.row is not None:
                     worker.progress = worker.progress.with_row(event.row)
+            case ProfiledInput():
+                worker.progress = replace(worker.progress, input=event.input)
             case Left() | Finished() | Crashed():
                 worker.ended_script(event, self.timeouts, now)
             case Exited():
@@ -140,6 +143,8 @@ class ProfileRuns:
             # As with statistics over a batch of one: larger batches may do.
             worker.progress = worker.progress.too_small(worker.trying)
             worker.replaced = not self.is_done(worker.slot, worker.progress)
+        if not worker.killed and isinstance(ending, Exited) and ending.code != 0 and _goes_on(worker.progress):
+            worker.replaced = True  # it ended while it measured its input
         if not worker.replaced:
             self._report(worker, ending, why, error, no_memory=no_memory)
 
@@ -161,3 +166,11 @@ class ProfileRuns:
                 gpu_type, ok=False, reason=why, lost=lost, sequence=sequence, fault=fault, traceback=traceback
             )
         )
+
+
+def _goes_on(progress: ProfileProgress) -> bool:
+    """Return whether sizes are measured, and the input is not yet; a few processes may die of that."""
+    measured = progress.input
+    if measured is None or measured.done or not progress.rows:
+        return False
+    return measured.processes < MOST_PROCESSES

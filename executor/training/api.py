@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import torch
 import torch.distributed as dist
@@ -14,6 +14,9 @@ from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from ...core.training_config import TrainingConfig
 from ..protocol import messages
 from . import status_line
+from .caching import node_cache
+from .caching.cached_read import CachedRead
+from .caching.cached_read import check as check_read
 from .collective.group import backend_for
 from .data import counted_loops, loader_watch
 from .data.alone import looks_alone
@@ -28,6 +31,9 @@ from .sharding.models import is_sharded
 from .sharding.shards import TIMEOUT, Shards, of_environment
 from .state.prepared import Prepared, identify
 from .tracking.forwarding import Trackers
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 _session: Session | None = None
 _channel: Channel | None = None
@@ -144,6 +150,23 @@ def batches(draw: Callable[[], Any] | Iterable[Any], batch_size: int | None = No
     what this returns, or take `next(…)`.
     """
     return Batches(draw, batch_size)
+
+
+def cached(read: Callable[P, R], name: str = "") -> Callable[P, R]:
+    """Return a read function whose answers are kept in the job's memory, as far as that has room for them.
+
+    `read(key)` returns the sample of a key, and the same one each time; random changes come after it. In a job the
+    first samples stay in shared memory of the node, for all loader workers and replicas there. A script that runs
+    by itself gets `read` as it is. Give each of several reads of the same function a `name`.
+
+    Raises TypeError, in one sentence, for what cannot be called; ValueError where two answers differ.
+    """
+    check_read(read)
+    cache = node_cache.here()
+    if cache is None:
+        return read
+    cache.hold()
+    return CachedRead(read, cache, name)
 
 
 def epochs(count: int) -> Iterator[int]:

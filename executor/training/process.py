@@ -33,6 +33,7 @@ from .sessions.group_session import GroupSession
 from .sessions.managed_session import ManagedSession
 from .sessions.membership import Leaving
 from .sessions.profile_session import ProfileSession
+from .sessions.provisions import use_first_cores
 from .sharding.shards import comes_of_a_lost_peer
 from .state.checkpoint_errors import StorageError
 from .tracking.forwarding import END_S, LEAVE_S
@@ -67,6 +68,7 @@ def serve(script: str, arguments: Sequence[str], channel_fd: int) -> int:
     ):  # as far as is known yet; another process that becomes it finds the same runs
         api.trackers().begin()
     be_alone_until_joined()
+    use_first_cores()
     watch_norms()
     event = run_script(script, arguments)
     leave_group()

@@ -162,8 +162,9 @@ def what_it_takes(spec: JobSpec) -> str:
 
 def _asks(spec: JobSpec) -> str:
     demand = Demand.of(spec)
-    memory = f" and {demand.memory_gib_per_gpu:g} GiB of memory" if demand.memory_gib_per_gpu else ""
-    return f"It asks for {demand.cpus_per_gpu:g} CPUs{memory} beside each GPU"
+    cpus = "" if demand.cpus_per_gpu is None else f"{demand.cpus_per_gpu:g} CPUs"
+    memory = f"{demand.memory_gib_per_gpu:g} GiB of memory" if demand.memory_gib_per_gpu else ""
+    return f"It asks for {' and '.join(filter(None, (cpus, memory)))} beside each GPU"
 
 
 def _no_type(spec: JobSpec, cluster: Cluster) -> Waiting:

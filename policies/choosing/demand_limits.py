@@ -14,7 +14,7 @@ from ...core.cluster import Cluster
 from ...core.placement import Placement
 from ...core.resources import TOLERANCE
 from ..contract.configuration import ConfigurationSet, Limits
-from ..placing.demand import DEFAULT_CPUS, WISH, Demand
+from ..placing.demand import WISH, Demand
 from ..placing.ledger import totals_of
 
 MOST_KINDS = 16  # each kind has a copy of every column of the program
@@ -35,7 +35,7 @@ class DemandKinds:
         self._is_coarse = len(found) > MOST_KINDS
         if self._is_coarse:
             found = {_coarse(demand) for demand in found}
-        others = sorted(found - {WISH}, key=lambda d: (d.cpus_per_gpu, d.memory_gib_per_gpu))
+        others = sorted(found - {WISH}, key=lambda d: (d.least_cpus, d.cpus_per_gpu is None, d.least_memory_gib))
         self.demands: tuple[Demand, ...] = (WISH, *others)
         self._place = {demand: i for i, demand in enumerate(self.demands)}
 
@@ -62,7 +62,7 @@ class DemandKinds:
         capacity, types = [limits.capacity], list(limits.gpu_types)
         for t, total in totals_of(configurations.cluster).items():
             cpus = np.array([_cpus(demand, total.cpus / total.gpus) for demand in self.demands])
-            memory = np.array([demand.memory_gib_per_gpu for demand in self.demands])
+            memory = np.array([demand.least_memory_gib for demand in self.demands])
             shares = [share for placement in held if placement.gpu_type == t for share in placement.shares]
             for each, has, taken in (
                 (cpus, total.cpus, sum(share.cpus for share in shares)),
@@ -98,7 +98,7 @@ def _row(
 
 def _cpus(demand: Demand, part: np.ndarray) -> float:
     """Return the CPUs that a job gets beside each GPU, at least. `part`: (nodes,) CPUs per GPU of each node."""
-    return min(DEFAULT_CPUS, float(part.min())) if demand.cpus_per_gpu == DEFAULT_CPUS else demand.cpus_per_gpu
+    return float(demand.cpus_beside(part).min())
 
 
 def _exceeds_part(demand: Demand, cluster: Cluster) -> bool:
@@ -107,19 +107,15 @@ def _exceeds_part(demand: Demand, cluster: Cluster) -> bool:
         part = total.cpus / total.gpus
         if _cpus(demand, part) > part.min() + TOLERANCE:
             return True
-        if demand.memory_gib_per_gpu > (total.memory_gib / total.gpus).min() + TOLERANCE:
+        if demand.least_memory_gib > (total.memory_gib / total.gpus).min() + TOLERANCE:
             return True
     return False
 
 
 def _coarse(demand: Demand) -> Demand:
-    """Return a demand with the largest powers of two that are not above the amounts; the default stays."""
-    if demand == WISH:
-        return WISH
+    """Return a demand with the largest powers of two that are not above the amounts; what is not said stays."""
     cpus, memory = (
-        2.0 ** np.floor(np.log2(amount)) if amount > 0 else 0.0
+        float(2.0 ** np.floor(np.log2(amount))) if amount else amount
         for amount in (demand.cpus_per_gpu, demand.memory_gib_per_gpu)
     )
-    if cpus == DEFAULT_CPUS != demand.cpus_per_gpu:
-        cpus = DEFAULT_CPUS + TOLERANCE  # 1 is the wish, which may get less
-    return Demand(float(cpus), float(memory))
+    return Demand(cpus, memory)

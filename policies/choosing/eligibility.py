@@ -13,7 +13,7 @@ from ...core.resources import TOLERANCE
 from ...estimators.goodput import ConfigurationArrays
 from ..contract.configuration import ConfigurationSet, special_counts, want
 from ..contract.round import JobView
-from ..placing.demand import DEFAULT_CPUS, Demand
+from ..placing.demand import Demand
 from ..placing.ledger import totals_of
 
 
@@ -104,10 +104,9 @@ def has_room(spec: JobSpec, configurations: ConfigurationSet) -> np.ndarray:
         return found
     node_gpus = np.array([c.node_gpus for c in configurations.items], np.int64)
     most_per_node = -(-arrays.gpus // arrays.nodes)
-    cpus = 0.0 if demand.cpus_per_gpu == DEFAULT_CPUS else demand.cpus_per_gpu
     for t, total in totals_of(configurations.cluster).items():
         room = total.gpus.astype(float)  # GPUs of each node that a job of this kind may have
-        for each, has in ((cpus, total.cpus), (demand.memory_gib_per_gpu, total.memory_gib)):
+        for each, has in ((demand.cpus_per_gpu or 0.0, total.cpus), (demand.least_memory_gib, total.memory_gib)):
             if each > 0:
                 room = np.minimum(room, np.floor(has / each + TOLERANCE))
         columns = configurations.columns_of[t]

@@ -25,7 +25,7 @@ class RecentNeeds:
         self._round = 0
         self._special: dict[Special, int] = {}  # -> the round that last needed it
         self._most: dict[int, int] = {}
-        self._demands: dict[tuple[float, float], int] = {}
+        self._demands: dict[tuple[float | None, float | None], int] = {}
 
     def with_those_of(self, cluster: Cluster, specs: Iterable[JobSpec]) -> tuple[frozenset[Special], int]:
         """Note what the jobs of this round need. Return `extra` and `most_gpus` of `ConfigurationSet`."""

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from ...core.cluster import Node
 from ...core.resources import TOLERANCE, Totals
 from ..contract.configuration import block
-from .demand import DEFAULT_CPUS, Demand
+from .demand import WISH, Demand
 
 Floats = NDArray[np.float64]
 
@@ -121,7 +121,7 @@ class FreeGpuIndex:
 
     def _strands(self, node: int, gpus: int, demand: Demand) -> int:
         """Return how many more free GPUs of a node have no CPUs for a wish, once a job has its GPUs there."""
-        each = min(DEFAULT_CPUS, self._cpus_per_gpu[node])
+        each = min(WISH.least_cpus, self._cpus_per_gpu[node])
 
         def without(free: int, cpus: float) -> int:
             return free - int(min(cpus / each, free) + TOLERANCE)

@@ -319,9 +319,7 @@ class Ledger:
         if demand.is_wish and gpu_type not in self._uneven:
             return idle  # each job has at most its GPUs' part, so the rest is enough for the idle GPUs
         total = self._total[gpu_type]
-        cpus = np.full(len(idle), demand.cpus_per_gpu)
-        if demand.is_wish:
-            cpus = np.minimum(cpus, total.cpus / total.gpus)
+        cpus = demand.cpus_beside(total.cpus / total.gpus)
         lacks = gpus * cpus > self._cpus[gpu_type] + TOLERANCE
-        lacks |= gpus * demand.memory_gib_per_gpu > self._memory[gpu_type] + TOLERANCE
+        lacks |= gpus * demand.least_memory_gib > self._memory[gpu_type] + TOLERANCE
         return np.where(lacks, 0, idle)

@@ -250,7 +250,7 @@ class _Board:
     def _largest_first(self, job: str) -> tuple[bool, int, int, float, float, str]:
         c, asks = self._wanted[job], self._demand(job)
         size = c.node_gpus or block(c.gpus)
-        return (c.node_gpus == 0, -c.nodes, -size, -asks.cpus_per_gpu, -asks.memory_gib_per_gpu, job)
+        return (c.node_gpus == 0, -c.nodes, -size, -asks.least_cpus, -asks.least_memory_gib, job)
 
 
 def _realises(placement: Placement, configuration: Configuration) -> bool:

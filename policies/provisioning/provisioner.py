@@ -10,7 +10,7 @@ import numpy as np
 
 from ...core.cluster import Cluster
 from ...core.decisions import Placed, Refused, Waiting, WaitReason
-from ...core.job import JobSpec, ResourceRequest
+from ...core.job import JobSpec
 from ...core.placement import NodeShare, Placement
 from ...core.resources import Totals
 from ...core.wording import n_gpus
@@ -28,8 +28,6 @@ from .settle import squeeze
 from .shares import Shares
 from .told import SHARE_CPUS, SHARE_MEMORY_GIB, SPEED
 from .types_chosen import Typed, types_chosen
-
-UNSAID = ResourceRequest.model_fields["cpus_per_gpu"].default  # what stands where a user says nothing
 
 
 @dataclass(frozen=True)
@@ -246,9 +244,7 @@ def gpus_alone(round: Round) -> Round:
 def given_by_user(spec: JobSpec) -> tuple[float | None, float | None]:
     """Return the CPUs and the GiB of memory for each GPU that a user gave; None: the policy chooses."""
     resources = spec.resources
-    return None if resources.cpus_per_gpu == UNSAID else resources.cpus_per_gpu or None, (
-        resources.memory_gib_per_gpu or None
-    )
+    return resources.cpus_per_gpu or None, resources.memory_gib_per_gpu or None
 
 
 def step_rate(job: JobView, cluster: Cluster, gpu_type: str, gpus: int) -> float:

@@ -7,7 +7,7 @@ and no event moves a job that has ended.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -562,9 +562,18 @@ def claim(
     leaves = {Stopped.EVICTED: " to other jobs", Stopped.DRAINED: ", whose nodes go away"}
     has = amount(gpus, slots[0].gpu_type, min(slot.share for slot in slots)) if slots else ""
     text = f"is to use {has}" if slots else f"is to leave its GPUs{leaves.get(why, '')}"
+    if slots and _differ_beside_gpus(slots, job.target):
+        cpus, memory_gib = (sum(getattr(slot, name) for slot in slots) for name in ("cpus", "memory_gib"))
+        text = f"is to use {cpus:g} CPUs and {memory_gib:.4g} GiB of memory beside its GPUs"
     data = {"gpus": gpus, "gpu_type": slots[0].gpu_type if slots else None, **_held(changed.held)}
     data |= causes or {}
     return Reaction(changed, (_event(job, EventKind.PLACED, now, text, **data),))
+
+
+def _differ_beside_gpus(slots: Sequence[Slot], before: Sequence[Slot]) -> bool:
+    """Return whether slots are the same GPUs, held to the same parts, with other CPUs or memory."""
+    was = {slot: slot.share for slot in before}
+    return was == {slot: slot.share for slot in slots}
 
 
 def force_out(job: JobRecord, now: float) -> Reaction:

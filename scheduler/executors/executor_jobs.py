@@ -43,6 +43,7 @@ def executor_job(
         pace={
             "profile": spec.emulation.profile,
             "time_scale": spec.emulation.time_scale * settings.time_scale,
+            **({"input": given.model_dump()} if (given := spec.emulation.input) is not None else {}),
         },
         emulated=emulated_use(spec, settings.pair_speeds),
         gpus_per_replica=gpus_per_replica(spec, gpu_types),

@@ -29,6 +29,7 @@ POOL_LABEL = "coadapt.io/pool"
 MACHINE_LABEL = "coadapt.io/machine"
 NODE_TYPE_LABEL = "coadapt.io/node-type"  # which type of the scaling settings a node is of
 EMULATED_LABEL = "coadapt.io/emulated"
+CPUS_LABEL, MEMORY_LABEL = "coadapt.io/cpus", "coadapt.io/memory-gib"  # of an emulated node, where it states them
 ACCELERATOR_LABEL = "ray.io/accelerator-type"
 HEAD_RESOURCE = "node:__internal_head__"
 GIB = 2**30
@@ -160,7 +161,8 @@ class NodeView:
         nodes = [node for row in rows if (node := node_of(row)) is not None]
         unleased = self._unleased()
         to_lease = [node for node in nodes if node.machine_name not in unleased and node.id not in unleased]
-        leased = [self._leased(node) for node in to_lease if self._lease(node)]
+        labels = {row["NodeID"]: row.get("Labels", {}) for row in rows}
+        leased = [self._leased(node, labels[node.id]) for node in to_lease if self._lease(node)]
         for gone in set(self._leases) - {node.id for node in to_lease}:
             remove_placement_group(self._leases.pop(gone))
             self._standing.discard(gone)
@@ -189,8 +191,10 @@ class NodeView:
     def _lease_cpus(self, node: Node) -> float:
         return max(node.cpus - min(self._spare_cpus, node.cpus / 2), 0.0)
 
-    def _leased(self, node: Node) -> Node:
-        """Return the node as jobs see it: with the CPUs of its lease."""
+    def _leased(self, node: Node, labels: Mapping[str, str]) -> Node:
+        """Return the node as jobs see it: with the CPUs of its lease, or those that are emulated."""
+        if node.emulated and CPUS_LABEL in labels:
+            return replace(node, cpus=float(labels[CPUS_LABEL]), memory_gib=float(labels[MEMORY_LABEL]))
         return replace(node, cpus=self._lease_cpus(node))
 
     def _lease(self, node: Node) -> bool:

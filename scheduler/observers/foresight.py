@@ -211,7 +211,7 @@ class Foresight(CycleHook):
 def submitted_job(job: JobRecord) -> SubmittedJob:
     """Return what services know of a job at its submission."""
     gpus = job.spec.asked_gpus
-    cpus = gpus * job.spec.resources.cpus_per_gpu
+    cpus = gpus * job.spec.resources.least_cpus_per_gpu
     return SubmittedJob(job.id, job.owner, job.spec.name, job.spec.pool or "", gpus, cpus, job.state.submitted_s)
 
 

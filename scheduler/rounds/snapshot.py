@@ -24,6 +24,8 @@ from ...core.training_config import Adaptivity
 from ...core.usage import UsageOn
 from ...estimators.goodput import JobModel
 from ...estimators.run_lengths import RunLengths
+from ...estimators.sensitivity.model import Sensitivity
+from ...estimators.sensitivity.of_input import sensitivity_of
 from ...policies.contract.arrivals import Arrivals
 from ...policies.contract.round import JobView, Round
 from ...policies.contract.sharing import Sharing
@@ -33,6 +35,7 @@ from ..jobs.sleeping_nodes import waited_for
 from ..store.store import Store
 from .expectations import NO_LENGTHS, expectations
 from .limited_specs import limited_spec
+from .node_parts import with_least
 from .profile_work import ProfileWork
 
 START_S = 900.0  # longest that processes may rightly take to start
@@ -213,12 +216,26 @@ def job_view(
         expected=expected,
         remaining=remaining(job.report),
         usage=job.usage if usage is None else usage,
+        sensitivity=_sensitivity(job),
     )
+
+
+def _sensitivity(job: JobRecord) -> Sensitivity | None:
+    measured = job.measurements
+    if measured is None or measured.input is None:
+        return None
+    return sensitivity_of(measured.input, None if measured.info is None else measured.info.dataset_size)
 
 
 def _limited(view: JobView, most: Mapping[str, int], cluster: Cluster) -> JobView:
     gpu_types = cluster.of_pool(view.spec.pool or "").gpu_types
     return replace(view, spec=limited_spec(view.spec, most, gpu_types))
+
+
+def _with_least(view: JobView, cluster: Cluster) -> JobView:
+    if view.placement is None or (least := with_least(view.placement, view.spec, cluster)) is view.placement:
+        return view
+    return replace(view, placement=least)
 
 
 def restart_is_under_way(job: JobRecord) -> bool:
@@ -259,6 +276,7 @@ def take_snapshot(
     sharing: Sharing | None = None,
     uses: Callable[[JobRecord], Mapping[str, UsageOn]] = lambda job: job.usage,
     arriving: Arrivals | None = None,
+    provisions: bool = False,
 ) -> Snapshot:
     """Return everything that wants GPUs now, in submission order.
 
@@ -271,6 +289,7 @@ def take_snapshot(
         sharing: what teams were promised; None: there are no teams.
         uses: what a job uses of its GPUs, by GPU type.
         arriving: what is foretold to arrive.
+        provisions: whether the policy chooses CPUs and memory, and so sees what jobs have of them.
     """
     profiles = profile_views(jobs, cluster, settings.profile_share, now, sharing)
     views = list(profiles.values())
@@ -290,6 +309,8 @@ def take_snapshot(
         if not job.occupied and not runs_somewhere(job.spec, cluster) and waited_for(job.spec, cluster, asleep)
     ]
     views += [view for job in set_aside if (view := _kept_view(job, cluster, now)) is not None]
+    if not provisions:
+        views = [_with_least(view, cluster) for view in views]
     views.sort(key=lambda view: (view.submitted_s, view.id))
     nodes = tuple(one.node for one in asleep)
     round = Round(now, settings.round_interval_s, cluster, views, nodes, sharing, arriving)

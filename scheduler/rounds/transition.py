@@ -6,8 +6,9 @@ Nothing else calls the launcher or `slots_of`.
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from ...core.cluster import Cluster
 from ...core.placement import Placement
 from ...core.resources import Resources
 from ...core.slot import Slot
@@ -19,6 +20,7 @@ from ..changes.rest import leaves_node
 from ..jobs.record import JobRecord, ProfileRun
 from ..nodes.node_view import NodesSnapshot
 from .launcher import Assign, ForceOut, Holding, less_given_up, same_amounts, slots_of, step
+from .node_parts import alike, with_parts
 from .profile_work import ProfileWork
 from .snapshot import MEASURED_IN, START_S, TRAINED_IN, Snapshot, waits_for_other_types
 from .team_caps import TeamCaps
@@ -52,24 +54,33 @@ def plan_slots(
     jobs: Iterable[JobRecord],
     failed: Callable[[str, ValueError], None],
     tenants: int = 1,
+    provisions: bool = False,
 ) -> Wanted:
     """Return the plan as slots. A placement that cannot be realised is told to `failed` and left out.
 
     Args:
         jobs: every job that is active or holds something.
         tenants: how many jobs may be on one GPU.
+        provisions: whether the plan chooses CPUs and memory; else jobs get their GPUs' part.
     """
     by_id = {job.id: job for job in jobs}
     placements: dict[str, Placement] = {}
     # What stays where it is may be in no plan, and must not be told to leave when its nodes are open again.
     wanted = {job.id: job.target for job in by_id.values() if stays(job, nodes)} if nodes.closed else {}
-    for view_id, placement in plan.placements.items():
+    specs = {view.id: view.spec for view in snapshot.round.jobs}
+    planned = plan.placements if provisions else with_parts(plan.placements, specs, nodes.cluster, snapshot.work)
+    for view_id, placement in planned.items():
         work = snapshot.work.get(view_id)
         job = by_id.get(work.job_id if work is not None else view_id)
         if job is None or not job.active:
             continue
         placements[view_id] = placement
-        if work is None and view_id not in wanted and placement == job.placement and _leased(job.target, nodes):
+        if (
+            work is None
+            and view_id not in wanted
+            and alike(placement, job.placement)
+            and _leased(job.target, nodes)
+        ):
             wanted[view_id] = job.target  # comparing the same object is cheap from here on
     if placements.keys() <= wanted.keys():
         return Wanted(wanted, snapshot.work)
@@ -82,7 +93,6 @@ def plan_slots(
     for view_id, sentence in names.refused.items():
         wanted.pop(view_id, None)
         failed(_job_id(view_id, snapshot), ValueError(sentence))
-    specs = {view.id: view.spec for view in snapshot.round.jobs}
     for view_id, placement in names.placements.items():
         if view_id in wanted:
             continue
@@ -92,9 +102,17 @@ def plan_slots(
         except ValueError as error:
             failed(_job_id(view_id, snapshot), error)
             continue
+        if view_id in snapshot.work:
+            slots = tuple(_with_part(slot, nodes.cluster) for slot in slots)
         target = by_id[view_id].target if view_id in by_id else ()
         wanted[view_id] = target if target and same_amounts(slots, target) else slots
     return Wanted(wanted, snapshot.work)
+
+
+def _with_part(slot: Slot, cluster: Cluster) -> Slot:
+    """Return a slot that tells its GPUs' part of the CPUs, beside the CPUs that it was given to measure with."""
+    node = cluster.by_id[slot.node_id]
+    return replace(slot, part_cpus=node.cpus * slot.gpus / node.gpus)
 
 
 def _job_id(view_id: str, snapshot: Snapshot) -> str:

@@ -174,5 +174,5 @@ def _file_row(job_id: str, number: int, file: JobFile) -> dict[str, Any]:
 def _asked(job: JobRecord) -> dict[str, Any]:
     """Return the columns of what a job asks for, by which ended jobs are looked up without their specs."""
     gpus = job.spec.asked_gpus
-    cpus = gpus * job.spec.resources.cpus_per_gpu
+    cpus = gpus * job.spec.resources.least_cpus_per_gpu
     return {"pool": job.spec.pool or "", "team": job.spec.team or "", "asked_gpus": gpus, "asked_cpus": cpus}

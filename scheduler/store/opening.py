@@ -19,7 +19,7 @@ from .lock import FileLock, Lock, ServerLock, holder
 from .schema import meta, metadata
 from .tables import upsert
 
-VERSION = "0006"  # of the tables in `schema`; the newest file in `migrations/versions` is of the same
+VERSION = "0007"  # of the tables in `schema`; the newest file in `migrations/versions` is of the same
 NETWORK = ("nfs", "cifs", "smb", "9p", "fuse", "glusterfs", "ceph", "lustre", "afs", "beegfs", "gpfs")
 LOCAL_FUSE = ("fuse-overlayfs", "fuse.fuse-overlayfs", "fuseblk")
 

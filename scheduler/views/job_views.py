@@ -24,6 +24,7 @@ from ...core.teams import Priority
 from ...core.training_config import MetricTarget
 from ...core.usage import Usage, UsageOn, idle_gpu_minutes
 from ..changes.habits import habits_of
+from ..changes.input_habits import input_habits_of
 from ..changes.status import ends_s, status_of
 from ..changes.targets import progress
 from ..jobs.record import JobRecord, ProfileRun, Refusals
@@ -151,7 +152,7 @@ def job_details(
         outputs=outputs,
         foretold=None if job.foretold is None else job.foretold.text,
         closed=list(closed),
-        habits=habits_of(job.measurements, job.spec),
+        habits=[*habits_of(job.measurements, job.spec), *input_habits_of(job.measurements)],
         refused_statuses=_refused(job.refusals),
         on_hold=job.on_hold,
         held_by=job.held_by,

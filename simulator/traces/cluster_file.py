@@ -39,14 +39,14 @@ class SimulatedCluster:
 
 
 def cluster_of(words: str, prefix: str = "", pool: str = "") -> Cluster:
-    """Return `"6x t4:4, 2x a100:8"` as nodes with ids in that order.
+    """Return `"6x t4:4, 2x a100:8/24/500"` as nodes with ids in that order.
 
     Raise ValueError as `coadapt up --emulate` does.
     """
     found: list[Node] = []
     for node in parse(words, known=(), most_nodes=MOST_NODES, field="cluster"):
         name = f"{prefix}{node.gpu_type}-{len(found):04d}"
-        found.append(Node(name, node.gpu_type, node.gpus, pool=node.pool or pool))
+        found.append(Node(name, node.gpu_type, node.gpus, node.cpus, node.memory_gib, pool=node.pool or pool))
     return Cluster(tuple(found))
 
 

@@ -119,6 +119,18 @@ def test_cpus_and_memory_beside_the_gpus_of_a_replica_must_be_on_some_node(
     assert jobfile.misfits(spec, Cluster((Node("1", "a100", 4),))) == [], "a node that states none has enough"
 
 
+def test_an_emulated_input_needs_nodes_with_cpus_and_memory() -> None:
+    job = "emulation: {input: {cpus: [1, 2], prepared: [10, 20]}}\n"
+    spec, node = jobfile.parse(MINIMAL + job), Node("1", "t4", 4, 4.0, 64.0, emulated=True)
+    assert jobfile.misfits(spec, Cluster((node,))) == []
+    assert jobfile.misfits(spec, Cluster((Node("1", "t4", 4, 1.0),))) == [], "no node is emulated"
+    for less in (Node("1", "t4", 4, 1.0, 64.0, emulated=True), Node("1", "t4", 4, 4.0, emulated=True)):
+        assert jobfile.misfits(spec, Cluster((less,))) == [
+            "emulation.input: no emulated node has a CPU and memory for each of its GPUs; "
+            "start nodes with both, as by --emulate '2x t4:4/16/128'"
+        ]
+
+
 def test_the_default_of_cpus_is_a_wish_that_every_node_meets() -> None:
     spec = jobfile.parse(MINIMAL)
     assert jobfile.misfits(spec, Cluster((Node("1", "t4", 4, cpus=0.5),))) == []

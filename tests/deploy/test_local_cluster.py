@@ -26,6 +26,7 @@ def test_nodes_are_read_in_order() -> None:
 
 
 def test_a_single_node_needs_no_count_and_case_does_not_matter() -> None:
+    assert parse("2x v100:8/24/500@lab", ("v100",)) == (EmulatedNode("v100", 8, "lab", 24.0, 500.0),) * 2
     assert parse("A100:8,", KNOWN) == (EmulatedNode("a100", 8),)
     assert parse("2x t4:2@lab, a100:1", KNOWN) == (*[EmulatedNode("t4", 2, "lab")] * 2, EmulatedNode("a100", 1))
 
@@ -44,6 +45,9 @@ def test_a_single_node_needs_no_count_and_case_does_not_matter() -> None:
         ("1x a100:0", "asks for 0 GPUs per node; accepted: 1 to 64"),
         ("1x a100:65", "asks for 65 GPUs per node"),
         ("20x a100:1, 20x t4:1", "40 nodes in all"),
+        ("1x a100:4/24", "'1x a100:4/24' is not of the form .*'2x t4:4/16/128' \\(GPUs/CPUs/GiB\\)"),
+        ("1x a100:4/0/500", "asks for 0 CPUs and 500 GiB per node; accepted: more than 0"),
+        ("1x a100:4/24/0", "asks for 24 CPUs and 0 GiB per node"),
     ],
 )
 def test_what_cannot_be_emulated_is_explained(text: str, message: str) -> None:

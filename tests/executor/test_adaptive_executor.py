@@ -122,6 +122,34 @@ def test_a_job_grows_shrinks_and_moves_and_sees_every_sample_once(
     assert measurements.info.initial_batch_size == 16
 
 
+def test_other_cpus_and_memory_reach_a_job_while_it_trains_and_nothing_restarts(
+    start: Callable[..., Job], emulated_cluster: EmulatedCluster
+) -> None:
+    job = start(script=SCRIPT.with_name("provided_script.py"))
+    slot = replace(emulated_cluster.slot("a100", 0), cpus=1.0, memory_gib=4.0)
+    workers = job.folder / "workers.txt"
+
+    def counts() -> set[str]:
+        return set(workers.read_text().split()) if workers.exists() else set()
+
+    job.assign(slot)
+    running = job.wait(Running)
+    job.wait(Reported, lambda event: counts() == {"1"})
+    pid = job.pids()[slot]
+    for sequence, cpus in ((2, 3.0), (3, 2.0)):
+        job.assign(replace(slot, cpus=cpus, memory_gib=4.0 + cpus))
+        done = job.wait(Running, lambda event, number=sequence: event.sequence == number)
+        assert (done.generation, done.pause_s) == (running.generation, None)
+        job.wait(Reported, lambda event, number=f"{cpus:g}": number in counts())
+    assert job.pids()[slot] == pid
+    job.assign()
+    job.wait(Released, lambda event: event.slots == (slot,))
+    seen = job.samples()
+    last = max(epoch for epoch, _ in seen)
+    assert sum(epoch < last for epoch, _ in seen) == last * SAMPLES
+    assert set(seen.values()) == {1}
+
+
 def test_a_killed_training_process_costs_no_sample_and_its_place_is_taken_again(
     start: Callable[..., Job], emulated_cluster: EmulatedCluster
 ) -> None:

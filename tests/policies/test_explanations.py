@@ -99,7 +99,8 @@ class Truth:
         """Whether the job asks for that, and no node of its types has as much free beside the GPUs it needs."""
         asked, ledger = self.job.spec.resources, Ledger.of(self.round.cluster, self.plan.placements)
         room = [ledger.free(node.id) for t in self.types for node in self.round.cluster.of_type(t)]
-        return (cpus, memory_gib) == (asked.cpus_per_gpu, asked.memory_gib_per_gpu) and not any(
+        asks = asked.cpus_per_gpu or 0.0, asked.memory_gib_per_gpu or 0.0
+        return (cpus, memory_gib) == asks and not any(
             free.gpus >= 1 and free.cpus >= cpus and free.memory_gib >= memory_gib for free in room
         )
 
@@ -212,7 +213,7 @@ def option_line(t: Truth, found: re.Match[str]) -> bool:
     ):
         return not np.isfinite(gains[column])
     if verdict == "no idle nodes have the CPUs and the memory for that":
-        return t.lacks_beside_gpus(resources.cpus_per_gpu, resources.memory_gib_per_gpu)
+        return t.lacks_beside_gpus(resources.cpus_per_gpu or 0.0, resources.memory_gib_per_gpu or 0.0)
     return verdict in ("a count made for other jobs", "the job is not preemptible and keeps what it has") or (
         verdict.startswith("not a number of whole replicas")
     )
@@ -361,9 +362,9 @@ CHECKS: list[tuple[str, Callable[[Truth, re.Match[str]], bool]]] = [
     (r"Jobs are served in the order in which they were submitted\.",
      lambda t, m: t.order() == sorted(t.order(), key=lambda id: next(
          (v.submitted_s, n) for n, v in enumerate(t.round.jobs) if v.id == id))),
-    (rf"It asks for ({NUMBER}) CPUs(?: and ({NUMBER}) GiB of memory)? beside each GPU; "
+    (rf"It asks for (?:({NUMBER}) CPUs)?(?: and )?(?:({NUMBER}) GiB of memory)? beside each GPU; "
      r"(?:free GPUs|idle nodes) have less than that\.",
-     lambda t, m: t.lacks_beside_gpus(float(m[1]), float(m[2] or 0))),
+     lambda t, m: t.lacks_beside_gpus(float(m[1] or 0), float(m[2] or 0))),
     (r"Nothing that runs is stopped, and no waiting job overtakes another that could run\.",
      lambda t, m: all(v.id in t.plan.placements for v in t.round.jobs if v.placement is not None)),
     (r"Jobs that run may be stopped for those before them\.", lambda t, m: t.policy.traits.preempts),

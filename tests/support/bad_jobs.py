@@ -343,6 +343,41 @@ BAD_JOBS = [
         START + "emulation: {profile: cifar100}\n",
         "emulation.profile: cifar100 is not a measured model; did you mean cifar10?",
     ),
+    BadJob(
+        "CPUs below 0",
+        START + "resources: {cpus_per_gpu: -1}\n",
+        "resources.cpus_per_gpu: -1 is not a number of at least 0",
+    ),
+    BadJob(
+        "memory that is no number",
+        START + "resources: {memory_gib_per_gpu: .nan}\n",
+        "resources.memory_gib_per_gpu: NaN is not a finite number",
+    ),
+    BadJob(
+        "an input profile without its axis",
+        START + "emulation: {input: {prepared: [1]}}\n",
+        "emulation.input.cpus: missing; numbers of CPUs of one GPU, ascending",
+    ),
+    BadJob(
+        "an input profile unlike its axis",
+        START + "emulation: {input: {cpus: [1, 2], prepared: [5]}}\n",
+        "emulation.input.prepared: has 1 rates for 2 CPU counts; one for each is accepted",
+    ),
+    BadJob(
+        "an axis that does not ascend",
+        START + "emulation: {input: {cpus: [2, 1], prepared: [5, 6]}}\n",
+        "emulation.input.cpus: [2.0, 1.0] does not ascend; each number must be above the one before",
+    ),
+    BadJob(
+        "a negative input profile",
+        START + "emulation: {input: {cpus: [1, 2], prepared: [5, -6]}}\n",
+        "emulation.input.prepared[1]: -6 is not a number above 0",
+    ),
+    BadJob(
+        "an input profile with NaN",
+        START + "emulation: {input: {cpus: [1], prepared: [.nan]}}\n",
+        "emulation.input.prepared[0]: NaN is not a finite number",
+    ),
     # teams, priorities and limits
     BadJob(
         "an unknown priority",
@@ -425,10 +460,15 @@ def one_line(case: BadJob, folder: Path) -> str:
 # `coadapt up --emulate TEXT` and its one line.
 BAD_CLUSTERS = {
     "": "emulate: no nodes; write for example '1x a100:4, 2x t4:4'",
-    "4": "emulate: '4' is not of the form '2x t4:4' (nodes x GPU type : GPUs per node) or '2x t4:4@pool'",
+    "4": "emulate: '4' is not of the form '2x t4:4' (nodes x GPU type : GPUs per node), "
+    "'2x t4:4/16/128' (GPUs/CPUs/GiB) or '2x t4:4@pool'",
     "2x h100:4": "emulate: GPU type 'h100' is unknown; known: a100, quad, rtx, t4, v100",
     "0x t4:4": "emulate: '0x t4:4' asks for 0 nodes; accepted: 1 to 32",
     "1x t4:0": "emulate: '1x t4:0' asks for 0 GPUs per node; accepted: 1 to 64",
     "1x t4:1000": "emulate: '1x t4:1000' asks for 1000 GPUs per node; accepted: 1 to 64",
+    "1x t4:4/0/500": "emulate: '1x t4:4/0/500' asks for 0 CPUs and 500 GiB per node; accepted: more than 0, up to "
+    "4096 CPUs and 1000000 GiB",
+    "1x t4:4/24": "emulate: '1x t4:4/24' is not of the form '2x t4:4' (nodes x GPU type : GPUs per node), "
+    "'2x t4:4/16/128' (GPUs/CPUs/GiB) or '2x t4:4@pool'",
     "30x t4:1, 30x rtx:1": "emulate: 60 nodes in all; at most 32 fit on one machine",
 }

@@ -76,6 +76,16 @@ class Source(Protocol):
     def begin(self, place: Place, split: Split, rank: int, group: Group | None) -> Reader:
         """Read on from `place`; every rank of the group calls this together."""
 
+    @property
+    def workers(self) -> int:
+        """Return the workers of the script's loader, whose number may change; 0: it has none."""
+
+    def have_workers(self, workers: int) -> bool:
+        """Read with so many loader workers from now on, where that changes no order; return whether it does.
+
+        Every rank calls this together.
+        """
+
     def done_with(self) -> None:
         """Forget the oldest batch that was announced, because it has been trained on."""
 

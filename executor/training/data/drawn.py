@@ -161,6 +161,7 @@ class FunctionSource:
     """
 
     fusable = False
+    workers = 0
     size: int | None = None
 
     def __init__(self, batches: Batches, epoch_seed: EpochSeed) -> None:
@@ -196,6 +197,10 @@ class FunctionSource:
         """Go on by itself from where another replica has drawn."""
         script_random.restore(self._keeper, state["own"])
         self._after = None
+
+    def have_workers(self, workers: int) -> bool:
+        """Return False: batches are drawn in this process."""
+        return False
 
     def done_with(self) -> None:
         self._before = self._before[1:]
@@ -249,6 +254,7 @@ class IterableSource:
     """
 
     fusable = False
+    workers = 0
 
     def __init__(self, batches: Batches, epoch_seed: EpochSeed) -> None:
         self._batches = batches
@@ -282,6 +288,10 @@ class IterableSource:
         if state:
             self._key, self._begun = list(state["key"]), state["begun"]
             self._after, self._done = state["after"], int(state["done"])
+
+    def have_workers(self, workers: int) -> bool:
+        """Return False: batches are drawn in this process."""
+        return False
 
     def done_with(self) -> None:
         self._done += 1

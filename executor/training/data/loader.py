@@ -19,9 +19,14 @@ from ..collective.group import Group
 from ..variables.rng import RandomState
 from .alone import seen_alone
 from .batches import EpochSeed, Place, Reader, Source, Unit, slices, units
+from .changing_loader import ChangingLoader
 from .drawn import Batches, drawn_source
+from .input_pace import input_pace
 from .orders import LOOP_STRIDE, Order, Orders, sample_count
+from .seeded import draws, seeded
 from .units import Split
+
+MOST_IN_BATCH = 1 << 24
 
 
 def source_of(loader: Any, epoch_seed: EpochSeed, script_batch: int) -> Source:
@@ -50,14 +55,8 @@ class IndexedSource:
         self._keep_multiple_of = script_batch if loader.drop_last else 1
         self._ready_made = loader.batch_size is None and not self._orders.batched
         self.fusable = loader.batch_size is not None
-        self._lists = _Lists()
         self._generator = torch.Generator()
-        batching: dict[str, Any] = (
-            {"batch_size": None, "sampler": self._lists} if self._ready_made else {"batch_sampler": self._lists}
-        )
-        self._inner: DataLoader[Any] = DataLoader(
-            loader.dataset, **batching, generator=self._generator, **_settings(loader)
-        )
+        self._inner = ChangingLoader(self._reading, loader.num_workers, loader.multiprocessing_context)
         self.size: int | None = sample_count(loader)
 
     def begin(self, place: Place, split: Split, rank: int, group: Group | None) -> Reader:
@@ -67,20 +66,56 @@ class IndexedSource:
         order = self._orders.of(place.epoch, place.loop, seed, start, group)
         if order.differs:
             raise OrderDiffers(type(self._loader.sampler).__name__)
+        seed = hash((seed, place.loop)) & (2**63 - 1)  # of the draws of samples in loader workers
         # The inner loader draws its workers' seeds from here, so the user's random numbers stay untouched.
-        self._generator.manual_seed(hash((seed, place.loop, start, rank % split.replicas)) & (2**63 - 1))
+        self._generator.manual_seed(hash((seed, start, rank % split.replicas)) & (2**63 - 1))
 
-        def cut() -> Iterator[tuple[int, Any]]:
+        def cut() -> Iterator[tuple[int, Any, range]]:
             return self._items(order, start, group) if by_item else self._cut(order, start, split, group)
 
+        drawn = self._drawn_by(seed)
         if self._ready_made:
-            self._lists.lists = lambda: (items for _, items in cut())
-            return Reader(slices(iter_later(self._inner), split, rank))
-        self._lists.lists = lambda: (
-            _as_list(part.of(items)) for samples, items in cut() for part in split.parts(samples, rank)
+            return Reader(
+                slices(self._inner.read(drawn([items], places)[0] for _, items, places in cut()), split, rank)
+            )
+        data = self._inner.read(
+            drawn(part.of(items), part.of(places))
+            for samples, items, places in cut()
+            for part in split.parts(samples, rank)
         )
-        data = iter_later(self._inner)
-        return Reader(Unit(samples, tuple(split.parts(samples, rank)), lambda: next(data)) for samples, _ in cut())
+        return Reader(
+            Unit(samples, tuple(split.parts(samples, rank)), lambda: next(data)) for samples, _, _ in cut()
+        )
+
+    def have_workers(self, workers: int) -> bool:
+        """Read with so many loader workers from now on, where the script's has some; return whether that is new.
+
+        Every rank calls this together, as workers are given what is drawn ahead.
+        """
+        return self._orders.is_settled and self._inner.change(workers)
+
+    @property
+    def workers(self) -> int:
+        return self._inner.workers
+
+    def _reading(self, lists: Iterable[Any], workers: int, context: Any) -> DataLoader[Any]:
+        """Return a loader like the script's that reads these lists; `context`: of its processes, if another."""
+        loader, settings = self._loader, {**_settings(self._loader), "num_workers": workers}
+        batching: dict[str, Any] = (
+            {"batch_size": None, "sampler": lists} if self._ready_made else {"batch_sampler": lists}
+        )
+        if context is not None:
+            settings["multiprocessing_context"] = context
+        data: Any = loader.dataset
+        if workers:
+            data = seeded(data, input_pace(workers, len(data)))
+        return DataLoader(data, **batching, generator=self._generator, **settings)
+
+    def _drawn_by(self, seed: int) -> Callable[[Any, Any], list[Any]]:
+        """Return what makes a list for the loader of indices and their places in the epoch."""
+        if not self._inner.workers:  # samples are read in this process, and draw from its random numbers
+            return lambda items, places: _as_list(items)
+        return lambda items, places: draws(_as_list(items), places, seed)
 
     def done_with(self) -> None:
         pass
@@ -91,8 +126,10 @@ class IndexedSource:
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self._orders.load_state_dict(state)
 
-    def _cut(self, order: Order, offset: int, split: Split, group: Group | None) -> Iterator[tuple[int, Any]]:
-        """Yield (samples, their indices) of each batch from `offset` on."""
+    def _cut(
+        self, order: Order, offset: int, split: Split, group: Group | None
+    ) -> Iterator[tuple[int, Any, range]]:
+        """Yield (samples, their indices, their places in the epoch) of each batch from `offset` on."""
         while True:
             self._orders.ensure(order, offset + split.unit, group)
             samples = min(split.unit, order.drawn - offset)
@@ -101,32 +138,24 @@ class IndexedSource:
             if samples <= 0:
                 return
             order.pass_by(offset)
-            yield samples, order.slice(offset, offset + samples)
+            yield samples, order.slice(offset, offset + samples), range(offset, offset + samples)
             offset += samples
 
-    def _items(self, order: Order, start: int, group: Group | None) -> Iterator[tuple[int, Any]]:
-        """Yield the same where each item of the order is a batch."""
+    def _items(self, order: Order, start: int, group: Group | None) -> Iterator[tuple[int, Any, range]]:
+        """Yield the same where each item of the order is a batch, of at most `MOST_IN_BATCH` places."""
         for place in itertools.count(start):
             self._orders.ensure(order, place + 1, group)
             items = order.slice(place, place + 1)
             if not len(items):
                 return
             batch = items[0]
-            yield (len(batch) if isinstance(batch, Sized) else 1), batch
+            samples = len(batch) if isinstance(batch, Sized) else 1
+            first = place * MOST_IN_BATCH
+            yield samples, batch, range(first, first + (1 if self._ready_made else samples))
 
 
 class OrderDiffers(Exception):
     """Raised where a sampler gave another order after a restart than before; `args[0]` is its name."""
-
-
-class _Lists:
-    """A sampler whose lists are replaced before each pass over the data. The loader and its workers live on."""
-
-    def __init__(self) -> None:
-        self.lists: Callable[[], Iterator[Any]] = lambda: iter(())
-
-    def __iter__(self) -> Iterator[Any]:
-        return self.lists()
 
 
 # --- streams ----------------------------------------------------------------------------------------------
@@ -146,6 +175,7 @@ class StreamSource:
         settings = _settings(loader)
         self._ready_made = loader.batch_size is None
         self.fusable = not self._ready_made
+        self.workers = 0
         if not self._ready_made:
             settings |= {"collate_fn": _as_they_are, "pin_memory": False, "drop_last": loader.drop_last}
         self._inner: DataLoader[Any] = DataLoader(
@@ -167,6 +197,10 @@ class StreamSource:
         if split.unit > (self._loader.batch_size or 1):
             rest = _joined(rest, split.unit)
         return Reader(units(rest, len, lambda batch, part, _: finish(part.of(batch)), split, rank))
+
+    def have_workers(self, workers: int) -> bool:
+        """Return False: each worker of a stream reads its own part, so that their number decides the order."""
+        return False
 
     def done_with(self) -> None:
         pass

@@ -120,6 +120,11 @@ class Orders:
                 drawn = self._shared(order, count, group)
             order.extend(drawn, ended=len(drawn) < count)
 
+    @property
+    def is_settled(self) -> bool:
+        """Whether the running loop's order is all drawn, so that replicas may look ahead as far as they like."""
+        return self._order is None or self._order.ended
+
     def state_dict(self) -> dict[str, Any]:
         """Return the state of the sampler when the running loop began; empty for a plain one."""
         if self._key is None or not self._start:

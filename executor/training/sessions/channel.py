@@ -7,11 +7,23 @@ import threading
 from collections.abc import Callable
 from typing import TypeVar
 
-from ...protocol.messages import JOB_ID, Abort, Beside, Command, Event, Join, Leave, Save, SetBatch, Stop
+from ...protocol.messages import (
+    JOB_ID,
+    Abort,
+    Beside,
+    Command,
+    Event,
+    Join,
+    Leave,
+    Provide,
+    Save,
+    SetBatch,
+    Stop,
+)
 from ...protocol.wire import COMMANDS, MessageError, Wire
 
 Membership = Join | Leave
-_Single = TypeVar("_Single", SetBatch, Save, Stop)
+_Single = TypeVar("_Single", SetBatch, Save, Stop, Provide)
 
 # The exit status of a process whose worker went away, so that nobody is left to tell.
 ORPHANED = 75
@@ -29,7 +41,7 @@ class Channel:
         self._on_orphaned = on_orphaned
         self._changed = threading.Condition()
         self._membership: Membership | None = None
-        self._single: dict[type, SetBatch | Save | Stop] = {}
+        self._single: dict[type, SetBatch | Save | Stop | Provide] = {}
         self._aborted = -1  # highest generation that was aborted
         self.on_abort: Callable[[int], None] = lambda generation: None
         self._on_beside: Callable[[Beside], None] = lambda beside: None

@@ -22,6 +22,7 @@ from .membership import Membership
 from .metric_meeting import MetricMeeting
 from .parameter_samples import ParameterSamples
 from .peers import Peers
+from .provisions import Provisions
 from .same_parameters import SameParameters
 from .session_checkpoints import SessionCheckpoints
 from .session_reports import SessionReports
@@ -42,12 +43,13 @@ class Act(IntEnum):
     SAVE = 3
     STOP = 4
     MEET = 5  # in a loop in steps: combine what was reported, and look at the target
+    PROVIDE = 6  # have other loader workers
 
 
 class ControlWord(NamedTuple):
     """What rank 0 tells all ranks at a control point.
 
-    argument: the generation to follow (REGROUP), or whether to save (STOP).
+    argument: the generation to follow (REGROUP), whether to save (STOP), or loader workers (PROVIDE).
     local_bsz, accumulation, batch_size: the batch plan.
     following: steps to the next control point; 0: ask again at once.
     parameter, sample: the number of a parameter and what it looks like on rank 0; -1 where no sample is due.
@@ -85,6 +87,7 @@ class ControlPoints:
     fusing: BatchFusing
     meeting: MetricMeeting
     samples: ParameterSamples
+    provisions: Provisions
 
     def __post_init__(self) -> None:
         self._next = 0  # iteration of the next control point
@@ -96,6 +99,7 @@ class ControlPoints:
             self.peers.group.differ(self.peers.group.disagreement)  # the script has caught it
         self.reports.tell(self.membership.generation)
         self.fusing.look(self.guard.rates())
+        self.provisions.here()
         position, changed = self.loop.position, False
         while True:
             group = self.peers.group
@@ -145,6 +149,8 @@ class ControlPoints:
             act, argument = Act.STOP, int(stop.save)
         elif (batch := self.channel.take(SetBatch)) is not None:
             act, plan = Act.SET_BATCH, batch.batch
+        elif self.provisions.waiting:
+            act, argument = Act.PROVIDE, self.provisions.words()
         elif self.channel.take(Save) is not None or self.checkpoints.due:
             act = Act.SAVE
         elif self.meeting.has_news:
@@ -184,6 +190,9 @@ class ControlPoints:
                 assert group is not None
                 if not self.meeting.combine(group):
                     self.loop.position.target_reached = self.meeting.target_reached
+            case Act.PROVIDE:
+                if self.provisions.agreed(word.argument):
+                    self.gradients.timer.regrouped()
             case Act.STOP:
                 self.variables.look_as_one()
                 self.membership.leave(save=bool(word.argument) and self.peers.saves)

@@ -30,6 +30,7 @@ from .membership import Leaving, Membership
 from .metric_meeting import MetricMeeting
 from .metrics import combine
 from .parameter_samples import ParameterSamples
+from .provisions import Provisions
 from .session_checkpoints import SessionCheckpoints
 from .session_reports import SessionReports
 from .session_variables import SessionVariables
@@ -131,6 +132,7 @@ class ManagedSession(GroupSession):
             self.fusing,
             self.meeting,
             ParameterSamples(prepared, self.position),
+            Provisions(channel, self.source),
         )
         self._finished = False
         channel.on_abort = self.membership.on_abort

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Generator
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -21,7 +22,7 @@ from ....core.reports import NOTHING_PROFILED, ProfileProgress
 from ....core.training_config import TrainingConfig
 from ....estimators.profile_plan import profile_plan
 from ...protocol import messages
-from ...protocol.messages import Join, Profiled, Stop, Trying
+from ...protocol.messages import Join, Profiled, ProfiledInput, Stop, Trying
 from ..collective.group import Group, backend_for
 from ..data.batches import Place, Reader
 from ..gradients.gradient_noise import MIN_PRECONDITIONER_STEPS
@@ -32,6 +33,7 @@ from ..variables.own_code import reads_batches
 from .channel import Channel
 from .emulated_use import pace_of_process
 from .group_session import GroupSession
+from .input_profiling import InputProfiling, TooFew
 from .membership import Leaving
 from .start_up import ready, warm_up
 
@@ -53,6 +55,7 @@ class ProfileSession(GroupSession):
         self.course.pace = pace = pace_of_process(channel)
         earlier = os.environ.get(messages.PROFILE_JSON)
         progress = ProfileProgress.from_json(earlier) if earlier else NOTHING_PROFILED
+        self._earlier = progress
         self.sizes = profile_plan(config, gpu_type, pace, progress, self.scale.least_local_bsz)
         self.trying: int | None = None  # the local batch size that is being measured
         self._warming_up = False
@@ -122,6 +125,7 @@ class ProfileSession(GroupSession):
         wanted = self.sizes.next()
         size = self.source.size
         if wanted is None or (size is not None and wanted.local_bsz > size):
+            self._measure_input()
             raise Leaving
         self.scale.plan = BatchPlan(wanted.local_bsz)
         self.trying = wanted.local_bsz
@@ -140,6 +144,17 @@ class ProfileSession(GroupSession):
         self.trying = None
         self.sizes.record(row)
         self.channel.send(Profiled(row, asked_samples=self._asked_samples))
+
+    def _measure_input(self) -> None:
+        """Measure how fast loader workers are, where the script has some and CPUs are known."""
+        most = int(os.environ.get(messages.LOADER_WORKERS) or 0)
+        known = self._earlier.input
+        if most < 1 or not self.source.workers or (known is not None and known.done):
+            return
+        with suppress(TooFew):  # a data set of a few batches says nothing
+            tell = lambda measured: self.channel.send(ProfiledInput(measured))  # noqa: E731
+            part = int(os.environ.get(messages.PART_CPUS) or 1)
+            InputProfiling(self.source, self.scale.script_batch, most, known, tell, part).run()
 
     @property
     def _asked_samples(self) -> float | None:

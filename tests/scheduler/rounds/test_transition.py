@@ -23,8 +23,10 @@ SPEC = JobSpec(name="j", script="t.py")
 WORK = ProfileWork("a", "t4")
 
 
-def slot(node: str, *devices: int, cpus: float = 0.0) -> Slot:
-    return Slot(node, f"l{node}", devices, "t4", cpus=cpus)
+def slot(node: str, *devices: int, cpus: float | None = None) -> Slot:
+    """Return a slot with its GPUs' part of the CPUs; node m states none."""
+    part = float(len(devices)) if node == "n" else 0.0
+    return Slot(node, f"l{node}", devices, "t4", cpus=part if cpus is None else cpus)
 
 
 def record(id: str, *slots: Slot) -> JobRecord:
@@ -88,12 +90,24 @@ def test_slots_in_a_lease_that_is_gone_are_other_slots() -> None:
 
 
 def test_more_cpus_of_a_job_are_told_its_executor_and_nothing_moves() -> None:
-    a = record("a", slot("n", 1, cpus=1.0))
+    a = record("a", slot("n", 1))
     more = Placement("t4", (NodeShare("n", 1, 3.0, devices=(1,)),))
     (action,) = actions({"a": a}, {"a": a}, planned([a], a=more), NODES, 60.0, 0.0)
     assert action == Assign("a", a.target)
     assert isinstance(action, Assign)
     assert action.slots[0].cpus == 3.0
+
+
+def test_a_job_that_names_no_cpus_is_given_its_gpus_part_where_it_is() -> None:
+    a = record("a", slot("n", 1, cpus=0.5), slot("n", 3, cpus=0.5))
+    assert a.placement is not None
+    wanted = planned([a], a=a.placement)
+    (action,) = actions({"a": a}, {"a": a}, wanted, NODES, 60.0, 0.0)
+    assert isinstance(action, Assign)
+    assert set(action.slots) == set(a.target)
+    assert [slot.cpus for slot in action.slots] == [1.0, 1.0]
+    given = replace(a, target=action.slots, held=action.slots)
+    assert planned([given], a=a.placement).slots["a"] is given.target, "and only once"
 
 
 def test_a_team_holds_no_more_than_its_cap_while_one_of_its_jobs_leaves() -> None:

@@ -1,0 +1,28 @@
+"""The sensitivity of a job by what a profile run has measured of its input."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from ...core.reports import MeasuredInput
+from .measured import MeasuredSensitivity, Reading
+
+GIB = 2**30
+
+
+@lru_cache(maxsize=4096)
+def sensitivity_of(measured: MeasuredInput | None, samples: int | None) -> MeasuredSensitivity | None:
+    """Return the sensitivity that follows from measurements; None: there are none.
+
+    Speed follows memory only where the script keeps samples and the storage is the slower one without.
+
+    Args:
+        samples: of the data set; None: not known, so that memory is no choice.
+    """
+    if measured is None or not measured.rows:
+        return None
+    reading = None
+    if samples and measured.sample_bytes > 0 and measured.stored_per_s > 0:
+        gib = measured.sample_bytes / GIB
+        reading = Reading(gib * samples, samples, measured.stored_per_s * gib, measured.process_gib)
+    return MeasuredSensitivity.fit(((row.cpus, row.samples_per_s) for row in measured.rows), reading)

@@ -1,0 +1,1 @@
+"""A cache of a job's samples on one node, which `coadapt.cached` fills."""

@@ -1,0 +1,54 @@
+"""What a profile run has measured of the input says how fast a job is with CPUs and memory."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+
+import pytest
+from coadapt.core.reports import InputRow, MeasuredInput, ProfileProgress
+from coadapt.estimators.measurements import Measurements
+from coadapt.estimators.sensitivity.of_input import GIB, sensitivity_of
+
+ROWS = (InputRow(12, 1200.0), InputRow(1, 100.0), InputRow(6, 600.0))
+KEPT = MeasuredInput(ROWS, 12, GIB / 100, 250.0, 2.0, done=True)  # 1 % of a GiB each
+
+
+def test_without_measurements_nothing_is_said() -> None:
+    assert sensitivity_of(None, 10) is None
+    assert sensitivity_of(MeasuredInput(), 10) is None
+
+
+def test_speed_follows_cpus_and_memory() -> None:
+    found = sensitivity_of(KEPT, 1000)  # 10 GiB
+    assert found is not None
+    assert found.knows_memory
+    assert float(found.rate(1, 6.0, 12.0)) == pytest.approx(600.0), "all samples are kept"
+    assert float(found.rate(1, 6.0, 2.0)) == pytest.approx(250.0), "none is"
+    assert float(found.rate(1, 6.0, 7.0)) == pytest.approx(500.0), "half of them are"
+    assert float(found.rate(1, 6.0, 1.0)) == 0.0, "the process does not run"
+    assert float(found.rate(2, 12.0, 14.0)) == pytest.approx(1200.0), "two GPUs"
+
+
+@pytest.mark.parametrize("without", [{"sample_bytes": 0.0}, {"stored_per_s": 0.0}])
+def test_without_a_cache_or_with_a_fast_storage_memory_is_no_choice(without: dict[str, float]) -> None:
+    found = sensitivity_of(MeasuredInput(**{**vars(KEPT), **without}), 1000)
+    assert found is not None
+    assert not found.knows_memory
+
+
+def test_measurements_keep_the_input_for_other_runs_of_the_same_script_only() -> None:
+    known = Measurements().with_profile("t4", ProfileProgress(input=KEPT))
+    again = Measurements.from_json(known.to_json())
+    assert again.input == KEPT
+    assert known.of_another_run(same_script=True).input == KEPT
+    assert known.of_another_run().input is None
+    assert not known.same_row(Measurements(), "")
+    assert Measurements().completed_by(known).input == KEPT
+
+
+def test_progress_goes_on_in_the_next_process() -> None:
+    progress = ProfileProgress(input=KEPT)
+    assert ProfileProgress.from_json(progress.to_json()) == progress
+    assert MeasuredInput.of_dict({**json.loads(json.dumps(asdict(KEPT))), "later": 1}) == KEPT
+    assert ProfileProgress.from_json('{"rows": [], "failed": [], "floor": 1}').input is None
