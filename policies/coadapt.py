@@ -10,14 +10,15 @@ from pydantic import Field
 
 from ..core.options import NO_CHOICE
 from ..estimators.goodput import GoodputModel, JobModel, goodput_matrix
-from .choosing.allocation_round import TIE, ProgramOptions, ProgramPolicy, Values, Weights
+from .choosing.allocation_round import TIE, Values, Weights
 from .choosing.eligibility import eligibility
 from .choosing.newcomers import Newcomers
 from .contract.configuration import ConfigurationSet
 from .contract.explanation import Explanation
 from .contract.round import JobView, Plan, Round
 from .contract.traits import PolicyTraits
-from .program_explanation import Rules, explain_program
+from .program_explanation import Rules
+from .provisioned_program import ProvisionedProgram, ProvisionedProgramOptions
 from .registry import register
 
 # The least value of a configuration that may be chosen, even if a move to it takes nearly all of the horizon.
@@ -25,7 +26,7 @@ LEAST_VALUE = 1e-3
 MOST_EXPECTED, LEAST_CHANCE = 4, 0.1  # jobs to come: how many are looked at, and how likely they must be
 
 
-class CoadaptOptions(ProgramOptions):
+class CoadaptOptions(ProvisionedProgramOptions):
     """What an operator may set."""
 
     p: float = Field(default=-0.03, ge=-5, lt=0)  # fairness power of normalised goodput; near 0 as its logarithm
@@ -52,7 +53,7 @@ class CoadaptOptions(ProgramOptions):
 
 
 @register("coadapt")
-class CoadaptPolicy(ProgramPolicy):
+class CoadaptPolicy(ProvisionedProgram):
     """Sia's program (equations 3.2 to 3.5, p < 0), with other values.
 
     * A move pauses a job for S seconds, and the job then stays for H seconds. So a configuration of goodput G is
@@ -167,7 +168,7 @@ class CoadaptPolicy(ProgramPolicy):
 
     def explain(self, job: str, round: Round, plan: Plan) -> Explanation:
         """Explain a job by its options, the prices of GPUs, and how long a move is expected to last."""
-        return explain_program(job, round, plan, self._rules)
+        return self.explained(job, round, plan, self._rules)
 
     def _rules(self, job: JobView) -> Rules:
         options, cost_s = self.options, max(job.restart_cost_s, 0.0)

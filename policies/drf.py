@@ -10,8 +10,9 @@ from .contract.explanation import Explanation, explained, job_of
 from .contract.round import Plan, Round
 from .contract.traits import PolicyTraits
 from .demanding import demands_of
+from .provisioning.options import provisioned
 from .provisioning.told import told
-from .queueing import ProvisionedOptions, provisioned, served
+from .queueing import ProvisionedOptions, served
 from .registry import register
 
 KINDS = ("GPUs", "CPUs", "memory")

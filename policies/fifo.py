@@ -8,7 +8,8 @@ import numpy as np
 
 from .contract.round import JobColumns, JobView
 from .contract.traits import PolicyTraits
-from .queueing import ProvisionedOptions, QueueingPolicy, provisioned
+from .provisioning.options import provisioned
+from .queueing import ProvisionedOptions, QueueingPolicy
 from .registry import register
 
 

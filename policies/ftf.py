@@ -9,8 +9,9 @@ import numpy as np
 from .contract.explanation import Explanation, expectation, explained, job_of
 from .contract.round import Plan, Round
 from .contract.traits import PolicyTraits
+from .provisioning.options import provisioned
 from .provisioning.told import told
-from .queueing import ProvisionedOptions, provisioned, served
+from .queueing import ProvisionedOptions, served
 from .registry import register
 from .themis import finish_time_fairness
 

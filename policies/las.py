@@ -7,7 +7,8 @@ from pydantic import Field, field_validator
 
 from .contract.round import JobColumns, JobView
 from .contract.traits import PolicyTraits
-from .queueing import ProvisionedOptions, QueueingPolicy, provisioned
+from .provisioning.options import provisioned
+from .queueing import ProvisionedOptions, QueueingPolicy
 from .registry import register
 
 

@@ -8,7 +8,8 @@ from pydantic import Field
 from .backfilling import Backfill, backfilling
 from .contract.round import JobColumns, Plan, Round
 from .contract.traits import PolicyTraits
-from .queueing import ProvisionedOptions, TimeLeftPolicy, provisioned
+from .provisioning.options import provisioned
+from .queueing import ProvisionedOptions, TimeLeftPolicy
 from .registry import register
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict
 
 from ..core.placement import Placement
 from .admission import choosing, starting
@@ -18,8 +18,8 @@ from .contract.round import JobColumns, JobView, Plan, Round
 from .contract.traits import PolicyTraits
 from .placing.ledger import Ledger, is_pinned
 from .placing.rooms import all_nodes, ledger_of, room
-from .provisioning.mechanisms import Provisioning
-from .provisioning.provisioner import Provisioner, gpus_alone
+from .provisioning.options import ProvisioningOptions, provisioner_of
+from .provisioning.provisioner import gpus_alone
 from .provisioning.told import told
 
 
@@ -32,20 +32,8 @@ class QueueingOptions(BaseModel):
     type_blind: bool = False
 
 
-class ProvisionedOptions(QueueingOptions):
+class ProvisionedOptions(QueueingOptions, ProvisioningOptions):
     """What an operator may set where the policy also chooses CPUs and memory."""
-
-    # How jobs get CPUs and memory. None: as many as they ask for beside each GPU.
-    provisioning: Provisioning | None = None
-    # By what part of its greatest speed a job may be slower with its best-case demand.
-    saturation: float = Field(default=0.0, ge=0, lt=1, allow_inf_nan=False)
-    # Whether CPUs and memory that are left over go to the jobs that gain most.
-    leftovers: bool = True
-
-
-def provisioned(traits: PolicyTraits, options: ProvisionedOptions) -> PolicyTraits:
-    """Return the traits of a policy with these options: with a mechanism it chooses CPUs and memory."""
-    return replace(traits, provisions=options.provisioning is not None)
 
 
 def served(round: Round, order: np.ndarray, options: QueueingOptions, *, preempts: bool) -> Plan:
@@ -54,9 +42,9 @@ def served(round: Round, order: np.ndarray, options: QueueingOptions, *, preempt
     Where there are teams, their terms decide who runs where, and provisioning then chooses CPUs and memory.
     """
     serve = preempting if preempts else in_order
-    if not isinstance(options, ProvisionedOptions) or options.provisioning is None:
+    provisioner = provisioner_of(options) if isinstance(options, ProvisionedOptions) else None
+    if provisioner is None:
         return serve(round, order, type_blind=options.type_blind)
-    provisioner = Provisioner(options.provisioning, options.saturation, options.leftovers)
     if round.sharing is None:
         return provisioner.plan(round, order, preempts=preempts, type_blind=options.type_blind)
     return provisioner.within(round, serve(gpus_alone(round), order, type_blind=options.type_blind))

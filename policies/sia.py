@@ -7,20 +7,21 @@ from collections.abc import Sequence
 import numpy as np
 from pydantic import Field, field_validator
 
-from .choosing.allocation_round import TIE, ProgramOptions, ProgramPolicy, Values, Weights
+from .choosing.allocation_round import TIE, Values, Weights
 from .choosing.eligibility import Eligibility, eligibility
 from .contract.configuration import ConfigurationSet
 from .contract.explanation import Explanation
 from .contract.round import JobView, Plan, Round
 from .contract.traits import PolicyTraits
-from .program_explanation import Rules, explain_program
+from .program_explanation import Rules
+from .provisioned_program import ProvisionedProgram, ProvisionedProgramOptions
 from .registry import register
 
 # With this least factor even a job with many restarts moves for a configuration ten times as good.
 LEAST_RESTART_FACTOR = 0.1
 
 
-class SiaOptions(ProgramOptions):
+class SiaOptions(ProvisionedProgramOptions):
     """What an operator may set."""
 
     p: float = Field(default=-0.5, ge=-5, le=5)  # fairness power; if negative, the objective is minimised
@@ -61,7 +62,7 @@ def normalised(goodput: np.ndarray, may: Eligibility, known: np.ndarray) -> np.n
 
 
 @register("sia")
-class SiaPolicy(ProgramPolicy):
+class SiaPolicy(ProvisionedProgram):
     """Solves equations 3.2 to 3.5 for a whole round, then places the result.
 
     The program maximises gains over leaving jobs out. For p < 0, minimising the sum of A x + λ (1 - |x|) is
@@ -127,7 +128,7 @@ class SiaPolicy(ProgramPolicy):
 
     def explain(self, job: str, round: Round, plan: Plan) -> Explanation:
         """Explain a job by its options, the prices of GPUs and its restart factor."""
-        return explain_program(job, round, plan, self._rules)
+        return self.explained(job, round, plan, self._rules)
 
     def _rules(self, job: JobView) -> Rules:
         moves = job.placement is not None and self.options.restart_factor

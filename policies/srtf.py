@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from .contract.traits import PolicyTraits
-from .queueing import ProvisionedOptions, TimeLeftPolicy, provisioned
+from .provisioning.options import provisioned
+from .queueing import ProvisionedOptions, TimeLeftPolicy
 from .registry import register
 
 

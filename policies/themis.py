@@ -10,8 +10,9 @@ from pydantic import Field
 from .contract.explanation import Explanation, expectation, explained, job_of
 from .contract.round import JobColumns, Plan, Round
 from .contract.traits import PolicyTraits
+from .provisioning.options import provisioned
 from .provisioning.told import told
-from .queueing import ProvisionedOptions, provisioned, served
+from .queueing import ProvisionedOptions, served
 from .registry import register
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from ..contract.explanation import job_of
+from ..contract.explanation import Explanation, job_of
 from ..contract.round import Plan, Round
 
 # Names of `Plan.figures`, (jobs,) each; nan for a job that waits.
@@ -46,3 +47,9 @@ def told(job: str, round: Round, plan: Plan) -> tuple[list[str], dict[str, Any]]
         )
         facts["prices"] = {"cpu": cpu, "gib": gib}
     return said, facts
+
+
+def explained_with(found: Explanation, job: str, round: Round, plan: Plan) -> Explanation:
+    """Return an explanation with what is told of CPUs and memory. Raises KeyError as `told`."""
+    said, facts = told(job, round, plan)
+    return replace(found, sentences=(*found.sentences, *said), facts={**found.facts, **facts})
