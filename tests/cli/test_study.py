@@ -87,7 +87,10 @@ REFUSED = {
         ["--cluster", "1x t4:4@x"],
         "--cluster: it has nodes for none of the trace's virtual clusters (vcA, vcB)",
     ),
-    "a format that is unknown": (["--format", "xml"], "--format: 'xml' is unknown; accepted: gavel, synergy, jsonl"),
+    "a format that is unknown": (
+        ["--format", "xml"],
+        "--format: 'xml' is unknown; accepted: gavel, synergy, jsonl",
+    ),
     "dates twice": (["--began", "2020-01-01"], "--began: '2020-01-01' is not accepted, as the trace has dates"),
     "a page and no page": (["--out", "x.html"], "--out names a page; give it without --no-page"),
 }

@@ -318,8 +318,8 @@ NAMES = [
     BadForesight(
         "an unknown option of a policy",
         Both("--policy-option backfil=fill"),
-        "--policy-option: policy qssf: option 'backfil' is unknown; accepted: provisioning, saturation, leftovers, "
-        "type_blind, backfill, patience_h",
+        "--policy-option: policy qssf: option 'backfil' is unknown; accepted: provisioning, saturation, "
+        "leftovers, type_blind, backfill, patience_h",
     ),
     BadForesight(
         "an option of a policy given twice",

@@ -19,14 +19,16 @@ def planned(policy: str, round: Round, **options: object) -> Plan:
     found = make_policy(policy, **options).plan(round)
     check_plan(found, round)
     ledger = Ledger(round.cluster)
-    for job, placement in found.placements.items():
-        ledger.take(job, placement)  # raises where a node has less
+    for id, placement in found.placements.items():
+        ledger.take(id, placement)  # raises where a node has less
     return found
 
 
 def jobs_of(count: int) -> Round:
     """Return a round of jobs on 8 V100s: the first one waits for images, the others do not."""
-    jobs = [job(f"j{at}", model=model({"v100": 100.0}), sensitivity=IMAGE if at == 0 else None) for at in range(count)]
+    jobs = [
+        job(f"j{at}", model=model({"v100": 100.0}), sensitivity=IMAGE if at == 0 else None) for at in range(count)
+    ]
     return Round(1000.0, 60.0, nodes(), jobs)
 
 
