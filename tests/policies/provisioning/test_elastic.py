@@ -8,7 +8,7 @@ from coadapt.policies.contract.plan_check import check_plan
 from coadapt.policies.contract.round import Plan, Round
 from coadapt.policies.placing.ledger import Ledger
 
-from tests.policies.provisioning.test_policies import IMAGE, nodes
+from tests.policies.provisioning.test_policies import IMAGE, LANGUAGE, nodes
 from tests.support.rounds import job, model
 
 POLICIES = ("sia", "coadapt")
@@ -25,9 +25,10 @@ def planned(policy: str, round: Round, **options: object) -> Plan:
 
 
 def jobs_of(count: int) -> Round:
-    """Return a round of jobs on 8 V100s: the first one waits for images, the others do not."""
+    """Return a round of jobs on 8 V100s: the first one waits for images, the others for nothing."""
     jobs = [
-        job(f"j{at}", model=model({"v100": 100.0}), sensitivity=IMAGE if at == 0 else None) for at in range(count)
+        job(f"j{at}", model=model({"v100": 100.0}), sensitivity=IMAGE if at == 0 else LANGUAGE)
+        for at in range(count)
     ]
     return Round(1000.0, 60.0, nodes(), jobs)
 
