@@ -7,6 +7,7 @@ from collections.abc import Callable
 from .choosing.allocation_round import ProgramOptions, ProgramPolicy
 from .contract.explanation import Explanation
 from .contract.round import JobView, Plan, Round
+from .contract.traits import PolicyTraits
 from .program_explanation import Rules, explain_program
 from .provisioning.options import ProvisioningOptions, provisioned, provisioner_of
 from .provisioning.provisioner import gpus_alone
@@ -21,6 +22,8 @@ class ProvisionedProgram(ProgramPolicy):
     """The program decides on GPUs as if CPUs and memory were nobody's. Each job is as fast as at its share, at
     least, and what is left of each node goes to the jobs that gain most.
     """
+
+    traits: PolicyTraits
 
     def __init__(self, options: ProvisionedProgramOptions) -> None:
         self._provisioner = provisioner_of(options)
