@@ -302,7 +302,7 @@ def test_an_empty_cluster_and_an_empty_queue_give_empty_plans() -> None:
         (
             "sia",
             {"alpha": 1},
-            "policy sia: option 'alpha' is unknown; accepted: timeshare_window_s, .*p, lambda, ",
+            "policy sia: option 'alpha' is unknown; accepted: .*timeshare_window_s, .*p, lambda, ",
         ),
         ("sia", {"p": 0}, "policy sia: p: 0"),
         ("sia", {"gap": 2}, "policy sia: gap: 2 is not accepted"),
