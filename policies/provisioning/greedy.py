@@ -32,7 +32,7 @@ class Greedy:
             asks = (need.gpus, cpus, memory_gib, need.unit)
             if asks in in_vain and not need.before:
                 continue
-            places = room.first(need, cpus, memory_gib)
+            places = room.find(need, cpus, memory_gib, first=True)
             if places is not None:
                 room.give(need, places, cpus, memory_gib, float(choices.speed[choices.best]))
             elif need.pinned:

@@ -54,8 +54,12 @@ class NodeRoom:
                 return False
         return True
 
-    def find(self, need: Need, cpus: float, memory_gib: float) -> Places | None:
-        """Return where a job can have this: where it is, else on the fullest node, else on the fewest nodes."""
+    def find(self, need: Need, cpus: float, memory_gib: float, *, first: bool = False) -> Places | None:
+        """Return where a job can have this: where it is, else on the fullest node, else on the fewest nodes.
+
+        Args:
+            first: take the first node in place of the fullest.
+        """
         if need.pinned or need.before:
             if self.stays(need, cpus, memory_gib):
                 return need.before
@@ -63,22 +67,10 @@ class NodeRoom:
                 return None
         at = self._fitting(need.gpus, cpus, memory_gib)
         if len(at):
-            return ((self.fullest(at), need.gpus),)
+            return ((int(at[0]) if first else self.fullest(at), need.gpus),)
         if need.gpus <= need.unit:
             return None
         return self.spread(need, self.usable(need, cpus, memory_gib))
-
-    def first(self, need: Need, cpus: float, memory_gib: float) -> Places | None:
-        """Return as `find` does, with the first node in place of the fullest."""
-        if need.pinned or need.before:
-            if self.stays(need, cpus, memory_gib):
-                return need.before
-            if need.pinned:
-                return None
-        at = self._fitting(need.gpus, cpus, memory_gib)
-        if len(at):
-            return ((int(at[0]), need.gpus),)
-        return None if need.gpus <= need.unit else self.spread(need, self.usable(need, cpus, memory_gib))
 
     def find_gpus(self, need: Need) -> Places | None:
         """Return where a job finds its GPUs, whatever CPUs and memory are free there."""

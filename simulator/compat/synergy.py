@@ -83,7 +83,7 @@ class PublishedTune:
         return (*need.choices.share, 1.0) if self.ways.wholesale else demoted(need.choices)
 
     def _find(self, need: Need, room: NodeRoom, cpus: float, memory_gib: float) -> Places | None:
-        return (room.first if self.ways.first_fit else room.find)(need, cpus, memory_gib)
+        return room.find(need, cpus, memory_gib, first=self.ways.first_fit)
 
     def _place(self, need: Need, room: NodeRoom) -> None:
         cpus, memory_gib = need.choices.demand

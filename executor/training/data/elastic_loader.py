@@ -93,7 +93,7 @@ class _Share:
     def __init__(self, real: Any, count: int) -> None:
         self.__dict__.update(_real=real, _count=count)
 
-    @property  # type: ignore[misc]
+    @property  # type: ignore[misc]  # so that isinstance sees the real class
     def __class__(self) -> Any:
         return type(self._real)
 

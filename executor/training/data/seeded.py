@@ -49,7 +49,7 @@ class _Seeded:
     def __init__(self, real: Any, pace: InputPace | None) -> None:
         self.__dict__.update(_real=real, _pace=pace)
 
-    @property  # type: ignore[misc]
+    @property  # type: ignore[misc]  # so that isinstance sees the real class
     def __class__(self) -> Any:
         return type(self._real)
 

@@ -18,7 +18,7 @@ import torch
 import torch.distributed as dist
 
 from ....core.batch_plan import BatchPlan
-from ....core.reports import NOTHING_PROFILED, ProfileProgress
+from ....core.reports import NOTHING_PROFILED, MeasuredInput, ProfileProgress
 from ....core.training_config import TrainingConfig
 from ....estimators.profile_plan import profile_plan
 from ...protocol import messages
@@ -151,10 +151,12 @@ class ProfileSession(GroupSession):
         known = self._earlier.input
         if most < 1 or not self.source.workers or (known is not None and known.done):
             return
+        part = int(os.environ.get(messages.PART_CPUS) or 1)
         with suppress(TooFew):  # a data set of a few batches says nothing
-            tell = lambda measured: self.channel.send(ProfiledInput(measured))  # noqa: E731
-            part = int(os.environ.get(messages.PART_CPUS) or 1)
-            InputProfiling(self.source, self.scale.script_batch, most, known, tell, part).run()
+            InputProfiling(self.source, self.scale.script_batch, most, known, self._tell_input, part).run()
+
+    def _tell_input(self, measured: MeasuredInput) -> None:
+        self.channel.send(ProfiledInput(measured))
 
     @property
     def _asked_samples(self) -> float | None:
