@@ -1,6 +1,7 @@
 """Each team against what it has alone on its guarantee, beside a static partition, counts and no teams.
 
     python -m benchmarks.fairness [--first N] [--policy sia] [--no-sia] [--no-lending] [--no-venus]
+                                  [--flood philly]
 
 **Sia's traces**: the jobs of every trace are dealt to 8 teams by a seeded Zipf law, on 64 GPUs of three types.
 Each team is guaranteed an eighth of each type. *Alone* a team's jobs run on nodes that are its guarantee. So all
@@ -10,7 +11,8 @@ teams alone are the static partition. Ratios are of mean JCTs over a team's jobs
 **Lending**: one team fills the cluster, and another one whose guarantee is idle comes an hour later.
 `lent_rounds`: rounds until nobody's guarantee is idle; `back_rounds`: until the owner has what it asks for of it,
 beyond the lease of a job; the worst trace. `flood_ratio`: the others' mean JCT when the team with the fewest jobs
-submits 100 times as many, over 10 times as many.
+submits 100 times as many, over 10 times as many. `flood_worst_over_alone`: the mean JCT of the worst of the other
+teams then, over what it has alone on its guarantee. Up to 1, others lose only what they borrowed.
 
 **Venus**, September 2020: 15 virtual clusters as teams, under `qssf`. Each is guaranteed the nodes that it had.
 """
@@ -36,7 +38,21 @@ from coadapt.simulator.traces.readers import read_trace
 from .arguments import at_least
 from .harness import DATA, finish, needs, table
 from .lending import lending
-from .team_traces import CLUSTER, GUARANTEE, LEASE_S, NAMES, SETS, SIA, TEAMS, Ran, dealt, ran, terms, traces_of
+from .team_traces import (
+    CLUSTER,
+    GUARANTEE,
+    LEASE_S,
+    NAMES,
+    SETS,
+    SIA,
+    TEAMS,
+    Ran,
+    dealt,
+    ran,
+    ran_alone,
+    terms,
+    traces_of,
+)
 
 VENUS = DATA / "helios" / "venus_sept2020_gpu_jobs.csv.gz"
 VENUS_NODES = DATA / "lucid" / "venus_vc_config.csv"
@@ -45,17 +61,9 @@ VENUS_LEASE_S = 1800.0
 
 def one_trace(path: Path, number: int, policy: str, shares: Path | None, alone: bool) -> Ran:
     """Run a trace shared, or each team of it alone on its guarantee."""
-    workload = dealt(read_trace(path), number)
-    if not alone:
-        return ran(workload, CLUSTER, policy, shares)
-    own = ", ".join(f"1x {t}:{gpus}" for t, gpus in GUARANTEE.items())
-    users, jct, wait = np.array(workload.users), dict[str, float](), dict[str, float]()
-    for name in NAMES:
-        if (users == name).any():
-            found = ran(workload.select(users == name), own, policy, None)
-            jct |= found.jct_s
-            wait |= found.wait_s
-    return Ran(jct, wait)
+    return (
+        ran_alone(path, number, policy) if alone else ran(dealt(read_trace(path), number), CLUSTER, policy, shares)
+    )
 
 
 def team_means(paths: Sequence[Path], runs: Sequence[Ran]) -> dict[str, float]:
@@ -120,14 +128,17 @@ def sia_traces(policies: Sequence[str], first: int | None, processes: int) -> di
     return figures
 
 
-def lends_and_floods(policies: Sequence[str], first: int | None, processes: int) -> dict[str, float]:
-    """Return the figures of lending, over the traces of each set, and of floods, over the first of each set."""
+def lends_and_floods(
+    policies: Sequence[str], first: int | None, sets: Sequence[str], processes: int
+) -> dict[str, float]:
+    """Return the figures of lending, over the traces of each set, and of floods, over the first of some sets."""
     paths = [path for name in SETS for path in traces_of(name)[:first]]
-    flood = [traces_of(name)[0] for name in SETS]
+    flood = {SETS.index(name): traces_of(name)[0] for name in sets}
     shares = terms(dict.fromkeys(NAMES, GUARANTEE), LEASE_S)
     with pool_of(processes) as pool:
         figures, rows = lending(pool, paths, flood, policies, shares)
-    head = ["", "lent after rounds", "back after rounds", "flood, others' JCT", "without teams"]
+    flooded = ["others' JCT, 100 over 10 times", "without teams", "worst team over alone", "without teams"]
+    head = ["", "lent after rounds", "back after rounds", *flooded]
     table("An idle guarantee, and a flood", head, rows)
     return figures
 
@@ -190,6 +201,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--first", type=at_least(1), help="traces of each set; by default all")
     parser.add_argument("--policy", action="append", help="by default sia and coadapt")
+    parser.add_argument("--flood", action="append", choices=SETS, help="sets whose first trace is flooded; all")
     parser.add_argument("--processes", type=at_least(1), default=2)
     parser.add_argument("--no-sia", action="store_true")
     parser.add_argument("--no-lending", action="store_true")
@@ -200,7 +212,8 @@ def main() -> None:
     if not options.no_sia:
         figures |= sia_traces(options.policy or ["sia", "coadapt"], options.first, options.processes)
     if not options.no_lending:
-        figures |= lends_and_floods(options.policy or ["sia", "coadapt"], options.first, options.processes)
+        policies, sets = options.policy or ["sia", "coadapt"], options.flood or SETS
+        figures |= lends_and_floods(policies, options.first, sets, options.processes)
     if not options.no_venus:
         figures |= venus(options.processes)
     finish("fairness", figures)

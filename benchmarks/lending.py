@@ -15,7 +15,7 @@ from coadapt.policies.contract.round import Plan, Round
 from coadapt.simulator.traces.readers import read_trace
 from coadapt.simulator.traces.workload import Workload
 
-from .team_traces import CLUSTER, GUARANTEE, LEASE_S, NAMES, Ran, dealt, prepared, ran
+from .team_traces import CLUSTER, GUARANTEE, LEASE_S, NAMES, Ran, dealt, prepared, ran, ran_alone
 
 OWNER, BORROWER = NAMES[0], NAMES[1]
 ROUND_S = 60.0
@@ -78,9 +78,7 @@ def rounds_until(seen: Sequence[tuple[float, int]], begin_s: float, holds: Calla
 def flooded(path: Path, number: int, policy: str, shares: Path | None, times: int) -> Ran:
     """Run a trace in which the team with the fewest jobs submits so many times as much, spread over the trace."""
     workload = dealt(read_trace(path), number)
-    users = np.array(workload.users)
-    counts = {name: int((users == name).sum()) for name in NAMES if (users == name).any()}
-    team = min(counts, key=lambda name: (counts[name], name))
+    users, team = np.array(workload.users), smallest(workload)
     own, rng = workload.select(users == team), np.random.default_rng((number, times))
     copies = [workload.select(users != team)]
     for copy in range(times):
@@ -94,31 +92,64 @@ def flooded(path: Path, number: int, policy: str, shares: Path | None, times: in
     return Ran(others, {id: found.wait_s[id] for id in others})
 
 
+def smallest(workload: Workload) -> str:
+    """Return the team with the fewest jobs."""
+    counts = {name: workload.users.count(name) for name in NAMES if name in workload.users}
+    return min(counts, key=lambda name: (counts[name], name))
+
+
+def worst_over_alone(path: Path, number: int, flood: Ran, alone: Ran) -> float:
+    """Return the largest mean JCT in a flood over that alone on the guarantee, of the teams beside the flood."""
+    workload = dealt(read_trace(path), number)
+    flooding, ratios = smallest(workload), list[float]()
+    for name in NAMES:
+        ids = [id for id, user in zip(workload.ids, workload.users, strict=True) if user == name != flooding]
+        if ids:
+            ratios.append(sum(flood.jct_s[id] for id in ids) / sum(alone.jct_s[id] for id in ids))
+    return max(ratios)
+
+
 def lending(
-    pool: ProcessPoolExecutor, paths: Sequence[Path], flood: Sequence[Path], policies: Sequence[str], shares: Path
+    pool: ProcessPoolExecutor,
+    paths: Sequence[Path],
+    flood: Mapping[int, Path],
+    policies: Sequence[str],
+    shares: Path,
 ) -> tuple[dict[str, float], list[list[object]]]:
     """Return the figures of lending and of floods, and a row for each policy."""
     times = {policy: [pool.submit(lends, path, policy, shares) for path in paths] for policy in policies}
     floods = {
-        (policy, at is None, many): [
-            pool.submit(flooded, path, n, policy, at, many) for n, path in enumerate(flood)
-        ]
+        (policy, at is None, many): {
+            n: pool.submit(flooded, path, n, policy, at, many) for n, path in flood.items()
+        }
         for policy in policies
         for at in (shares, None)
         for many in (FEW, MANY)
     }
+    by_themselves = {
+        policy: {n: pool.submit(ran_alone, path, n, policy) for n, path in flood.items()} for policy in policies
+    }
     figures, rows = dict[str, float](), list[list[object]]()
     for policy, several in times.items():
         lent, back = zip(*(one.result() for one in several), strict=True)
-        jct = {key: _mean([one.result().jct_s for one in found]) for key, found in floods.items()}
+        jct = {key: _mean([one.result().jct_s for one in found.values()]) for key, found in floods.items()}
         with_teams = jct[policy, False, MANY] / jct[policy, False, FEW]
         without = jct[policy, True, MANY] / jct[policy, True, FEW]
-        rows.append([policy, max(lent), max(back), with_teams, without])
+        over_alone = {
+            at: max(
+                worst_over_alone(path, n, floods[policy, at, MANY][n].result(), by_themselves[policy][n].result())
+                for n, path in flood.items()
+            )
+            for at in (False, True)
+        }
+        rows.append([policy, max(lent), max(back), with_teams, without, over_alone[False], over_alone[True]])
         figures |= {
             f"{policy}/lent_rounds": max(lent),
             f"{policy}/back_rounds": max(back),
             f"{policy}/flood_ratio": with_teams,
             f"{policy}/no_teams/flood_ratio": without,
+            f"{policy}/flood_worst_over_alone": over_alone[False],
+            f"{policy}/no_teams/flood_worst_over_alone": over_alone[True],
         }
     return figures, rows
 

@@ -15,6 +15,7 @@ from coadapt.simulator.engine.engine import Timing
 from coadapt.simulator.replay import Source, simulation, source_of
 from coadapt.simulator.run import Simulation
 from coadapt.simulator.traces.cluster_file import SimulatedCluster, read_cluster
+from coadapt.simulator.traces.readers import read_trace
 from coadapt.simulator.traces.workload import Workload
 
 from .harness import DATA
@@ -71,6 +72,19 @@ def ran(workload: Workload, cluster: str, policy: str, shares: Path | None) -> R
     wait_s = np.maximum(outcome.started_s - outcome.workload.submit_s, 0.0)
     ids = outcome.workload.ids
     return Ran(dict(zip(ids, outcome.jct_s.tolist(), strict=True)), dict(zip(ids, wait_s.tolist(), strict=True)))
+
+
+def ran_alone(path: Path, number: int, policy: str) -> Ran:
+    """Run each team of a trace alone on its guarantee."""
+    workload = dealt(read_trace(path), number)
+    own = ", ".join(f"1x {gpu_type}:{gpus}" for gpu_type, gpus in GUARANTEE.items())
+    users, jct, wait = np.array(workload.users), dict[str, float](), dict[str, float]()
+    for name in NAMES:
+        if (users == name).any():
+            found = ran(workload.select(users == name), own, policy, None)
+            jct |= found.jct_s
+            wait |= found.wait_s
+    return Ran(jct, wait)
 
 
 def traces_of(name: str) -> list[Path]:
