@@ -303,9 +303,13 @@ BENCHMARKS = (
             Figure(
                 "sia/flood_ratio", "sia: others' mean JCT, a team submits 100 times as much over 10", "<= 1.05"
             ),
+            Figure(
+                "sia/flood_worst_over_alone", "sia: the worst of these teams then, over what it has alone", "<= 1"
+            ),
             Figure("coadapt/lent_rounds", "coadapt: rounds until an idle guarantee is lent", "<= 2"),
             Figure("coadapt/back_rounds", "coadapt: rounds until it is back", "<= 2"),
             Figure("coadapt/flood_ratio", "coadapt: others' mean JCT in a flood", "<= 1.05"),
+            Figure("coadapt/flood_worst_over_alone", "coadapt: the worst of these teams over alone", "<= 1"),
             Figure("venus_worst_jct_ratio", "Venus under qssf: mean JCT of the worst team", "<= 1.05"),
             Figure("venus_median_wait_ratio", "Venus under qssf: wait of the median team", "<= 0.5"),
         ),

@@ -8,7 +8,7 @@ memory, which are changed between epochs without a restart, and each rate is com
 
 `cpu_points`: numbers of CPUs that the profile run measured. `seconds_per_job`: from its first point to its last.
 `median_rel_err`, `worst_rel_err`: of the estimate, over all CPUs and sizes. A rate is that of an epoch without its
-    first and last batches, in which workers begin and end.
+    first and last batches, in which workers begin and end. All workers end as many batches in the rest.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from .arguments import at_least
 from .harness import finish, table
 from .input_runs import InputRun
 
-SAMPLES, BATCH = 2400, 20
+SAMPLES, BATCH = 2400, 5
 NODE_GPUS, NODE_CPUS = 8, 24
 # Rates relative to 3 CPUs (Synergy, OSDI'22, section 2.2: 2.3 times from 3 to 9), of 150 samples/s there,
 # and all twice as fast.
@@ -119,7 +119,8 @@ def trained(folder: Path, samples: int) -> dict[tuple[int, float], float]:
     for epoch, (cpus, part) in measured_in.items():
         edge = 2 * cpus
         inner = moments[epoch][edge : len(moments[epoch]) - edge]
-        found[cpus, part] = BATCH * (len(inner) - 1) / (inner[-1] - inner[0])
+        turns = (len(inner) - 1) // cpus * cpus
+        found[cpus, part] = BATCH * turns / (inner[turns] - inner[0])
     return found
 
 

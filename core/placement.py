@@ -73,7 +73,12 @@ class Placement:
 
 
 def same_place(a: Placement | None, b: Placement | None) -> bool:
-    """Return whether two placements are the same GPUs: neither a partner nor other CPUs and memory are a move."""
+    """Return whether two placements are the same GPUs: neither a partner nor other CPUs and memory are a move.
+
+    One that names no devices leaves open which of its nodes' GPUs they are.
+    """
     if a is None or b is None:
         return a is b
-    return a == b or a.place == b.place
+    if a.devices and b.devices:
+        return a == b or a.place == b.place
+    return a.gpu_type == b.gpu_type and a.by_node == b.by_node

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from ...core.decisions import Decision, Placed, Refused, WaitReason
-from ...core.placement import Placement
+from ...core.placement import Placement, same_place
 from ...core.resources import idle_gpus
 from ...core.wording import n_gpus
 from .round import JobView, Plan, Round
@@ -71,7 +71,7 @@ def headline(job: JobView, after: Placement | None, detail: str = "") -> str:
         return f"{name} gets nothing this round" + (f"; it had {was}." if was else ".")
     if before is None:
         return f"{name} starts on {gets}{detail}."
-    if before == after:
+    if same_place(before, after):
         return f"{name} stays on {gets}{detail}."
     if was == gets:
         return f"{name} moves to other nodes, on {gets} as before{detail}."

@@ -52,9 +52,9 @@ def changed(folder: Path) -> int:
     return sum(max(i2 - i1, j2 - j1) for kind, i1, i2, j1, j2 in codes if kind != "equal")
 
 
-def test_all_thirteen_are_there() -> None:
+def test_all_fourteen_are_there() -> None:
     assert {folder.name for folder in BESIDE} - {folder.name for folder in PLAIN} == set(FRAMEWORKS)
-    assert [folder.name for folder in PLAIN] == ["classifier", "gan", "language_model", "vae"]
+    assert [folder.name for folder in PLAIN] == ["classifier", "gan", "input_bound", "language_model", "vae"]
     assert NAMES == ["char_transformer", "finetune", "image_classifier", "pipeline_parallel", "rigid"]
 
 

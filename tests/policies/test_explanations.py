@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from coadapt.core.decisions import Placed, Refused, Waiting, WaitReason
 from coadapt.core.expected import UNKNOWN, Expected, ExpectedSource
-from coadapt.core.placement import NodeShare, Placement
+from coadapt.core.placement import NodeShare, Placement, same_place
 from coadapt.policies.catalogue import make_policy, policy_names, register
 from coadapt.policies.choosing.decided import decisions_of
 from coadapt.policies.coadapt import CoadaptPolicy
@@ -77,7 +77,7 @@ class Truth:
         )
         if gets is None:
             return text == f"{name} gets nothing this round" + (f"; it had {was}." if was else ".")
-        kept = self.job.placement == self.plan.placements[self.job.id]
+        kept = same_place(self.job.placement, self.plan.placements[self.job.id])
         return text.startswith(
             f"{name} starts on {gets}"
             if was is None
