@@ -37,6 +37,14 @@ class StepRow:
     step_time_s: float  # the whole optimizer step
     sync_time_s: float  # part of it spent waiting for gradient all-reduce
     count: int
+    wait_s: float = 0.0  # part of it in which loader workers were waited for
+
+    def without_wait(self) -> StepRow:
+        """Return what the step would take if loader workers were always ahead."""
+        if not self.wait_s:
+            return self
+        alone_s = self.step_time_s - self.wait_s
+        return replace(self, step_time_s=alone_s, sync_time_s=min(self.sync_time_s, alone_s), wait_s=0.0)
 
 
 @dataclass(frozen=True)
@@ -88,6 +96,10 @@ class Report:
     metrics: Mapping[str, float] = field(default_factory=dict)
     habits: Habits | None = None
     measured_at: Mapping[str, MeasuredAt] | None = None  # of `metrics`, by name; None: of an earlier version
+    loader_workers: int = 0  # of each replica, in all steps of `rows`; 0: none, or their number has changed
+
+
+LEAST_TRAINED_S = 1.0  # of steps, to tell the rate of an input by them
 
 
 @dataclass(frozen=True)
@@ -124,6 +136,17 @@ class MeasuredInput:
 
     def with_row(self, cpus: int, samples_per_s: float) -> MeasuredInput:
         return replace(self, rows=(*self.rows, InputRow(cpus, samples_per_s)))
+
+    def with_training(self, report: Report) -> MeasuredInput:
+        """Return it with the rate of a training that has more CPUs than it was measured on.
+
+        Where loader workers are waited for, the input is as fast as the training, else at least as fast.
+        """
+        cpus, seconds = report.loader_workers, sum(row.step_time_s * row.count for row in report.rows)
+        if not self.done or cpus <= self.most or seconds < LEAST_TRAINED_S:
+            return self
+        steps = (row.local_bsz * (row.accumulation + 1) * row.count for row in report.rows)
+        return replace(self.with_row(cpus, sum(steps) / seconds), most=cpus)
 
     @classmethod
     def of_dict(cls, data: Mapping[str, Any]) -> MeasuredInput:

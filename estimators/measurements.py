@@ -111,10 +111,13 @@ class Measurements:
         """Add measured steps; rows of the same shape are averaged by their counts.
 
         `densest` maps (nodes, replicas) to the replicas on the fullest node, where they are not spread evenly.
+        Where the job's input was measured by itself, times are those of the GPU's steps alone.
         Raises ValueError for a row that no step can have measured.
         """
         if not rows:
             return self
+        if self.input is not None:
+            rows = [row.without_wait() for row in rows]
         even = [-(-row.replicas // row.nodes) for row in rows]
         known = densest or {}
         new = Profile.of(
@@ -130,9 +133,9 @@ class Measurements:
 
     def with_profile(self, gpu_type: str, progress: ProfileProgress) -> Measurements:
         """Add what a profile run found out; raises ValueError as `with_rows` does."""
-        updated = self.with_rows(gpu_type, progress.rows)
-        if progress.input is not None and progress.input.rows:
-            updated = replace(updated, input=progress.input)
+        measured = progress.input is not None and progress.input.rows
+        updated = replace(self, input=progress.input) if measured else self
+        updated = updated.with_rows(gpu_type, progress.rows)
         if progress.floor > 1 and updated.info is not None:
             least = max(updated.info.least_local_bsz, progress.floor)
             updated = replace(updated, info=replace(updated.info, least_local_bsz=least))
@@ -169,7 +172,11 @@ class Measurements:
         Args:
             alone: whether the job had whole GPUs. Steps beside a partner tell of that one, too, and are left out.
         """
-        updated = self.with_rows(report.gpu_type, report.rows, densest) if alone else self
+        updated = self
+        if alone:
+            updated = self.with_rows(report.gpu_type, report.rows, densest)
+            if self.input is not None and (shown := self.input.with_training(report)) is not self.input:
+                updated = replace(updated, input=shown)
         if report.habits is not None:
             updated = updated.with_habits(report.habits)
         if report.grad_var is None or not report.grad_sqr:
@@ -225,7 +232,7 @@ class Measurements:
                 **self.out_of_memory,
             },
             info=self._info_with(other),
-            input=self.input or other.input,
+            input=_wider(self.input, other.input),
             _fits={**{t: fit for t, fit in dict(other._fits).items() if t in missing}, **self._fits},
         )
 
@@ -421,6 +428,13 @@ class Measurements:
 
 
 _INFO = tuple(one.name for one in fields(JobInfo))
+
+
+def _wider(own: MeasuredInput | None, other: MeasuredInput | None) -> MeasuredInput | None:
+    """Return the input that was measured on more CPUs, which is the own one where both are alike."""
+    if own is None or (other is not None and own.rows and other.most > own.most):
+        return other
+    return own
 
 
 @lru_cache(maxsize=1024)

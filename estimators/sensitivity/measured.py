@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ..cpu_plan import THRESHOLD
 from .model import TOLERANCE, Floats
 
 
@@ -103,6 +104,15 @@ class MeasuredSensitivity:
     def knows_memory(self) -> bool:
         """Whether the job has a cache that makes its speed follow memory."""
         return self.reading is not None
+
+    @property
+    def climbs(self) -> bool:
+        """Whether twice as many CPUs as were measured would be faster by a tenth, if it went on as it did."""
+        if len(self.cpus) == 1:
+            return True
+        rates = np.maximum.accumulate(np.array(self.prepared, float))
+        slope = (rates[-1] - rates[-2]) / (self.cpus[-1] - self.cpus[-2])
+        return bool(slope * self.cpus[-1] >= THRESHOLD * rates[-1])
 
     def preparation(self, cpus: Floats) -> Floats:
         """Return the samples/s that so many CPUs prepare for one GPU."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from ...core.reports import MeasuredInput
+from ..measurements import Measurements
 from .measured import MeasuredSensitivity, Reading
 
 GIB = 2**30
@@ -26,3 +27,10 @@ def sensitivity_of(measured: MeasuredInput | None, samples: int | None) -> Measu
         gib = measured.sample_bytes / GIB
         reading = Reading(gib * samples, samples, measured.stored_per_s * gib, measured.process_gib)
     return MeasuredSensitivity.fit(((row.cpus, row.samples_per_s) for row in measured.rows), reading)
+
+
+def sensitivity_by(measured: Measurements | None) -> MeasuredSensitivity | None:
+    """Return the sensitivity of a job by all that was measured of it; None: its input was not."""
+    if measured is None:
+        return None
+    return sensitivity_of(measured.input, None if measured.info is None else measured.info.dataset_size)

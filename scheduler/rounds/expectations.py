@@ -9,6 +9,8 @@ from ...core.expected import UNKNOWN, Expected
 from ...estimators.goodput import JobModel
 from ...estimators.predictor import Work, asked_speeds, predict, work_left
 from ...estimators.run_lengths import RunLengths
+from ...estimators.sensitivity.limit import limited_goodput
+from ...estimators.sensitivity.of_input import sensitivity_by
 from ..jobs.record import JobRecord
 
 NO_LENGTHS = RunLengths()
@@ -38,11 +40,21 @@ def expectations(
         for job, samples_per_s, error in columns:
             earlier = lengths.of(job.owner, job.script_key) if job.script_key else None
             had_s = 0.0 if earlier is None else trained_s(job.id)
-            known = predict(work_of(job, had_s), samples_per_s, error, earlier)
+            of_input = _with_input(job, models.get(job.id), cluster.of_pool(pool))
+            speed = samples_per_s if of_input is None else min(samples_per_s, of_input)
+            known = predict(work_of(job, had_s), speed, error, earlier)
             if not known.known and job.foretold is not None:
                 known = job.foretold.left(trained_s(job.id))
             found[job.id] = known
     return found
+
+
+def _with_input(job: JobRecord, model: JobModel | None, cluster: Cluster) -> float | None:
+    """Return the speed of a job whose input was measured, at its share of the nodes; None: it was not."""
+    sensitivity = sensitivity_by(job.measurements)
+    if sensitivity is None or model is None:
+        return None
+    return limited_goodput(model, sensitivity, cluster, job.spec.asked_gpus) or None
 
 
 def work_of(job: JobRecord, trained_s: float) -> Work:

@@ -1,13 +1,12 @@
 """CPUs and memory that no policy chooses: each job gets its GPUs' part of its nodes, as far as others leave it.
 
 A policy that does not choose amounts sees and plans the least that jobs start with. So a job that asks for more
-than its GPUs' part finds room beside others. The rest of each node is given out here, after the plan.
+than its GPUs' part finds room beside others. The parts of each node are given out here, after the plan.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Container, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
 
@@ -49,10 +48,7 @@ def _with_least(placement: Placement, demand: Demand, cluster: Cluster) -> Place
 
 
 def with_parts(
-    placements: Mapping[str, Placement],
-    specs: Mapping[str, JobSpec],
-    cluster: Cluster,
-    measured: Container[str] = (),
+    placements: Mapping[str, Placement], specs: Mapping[str, JobSpec], cluster: Cluster
 ) -> dict[str, Placement]:
     """Return placements in which jobs have their GPUs' part of CPUs and memory, where no number is given.
 
@@ -61,7 +57,6 @@ def with_parts(
 
     Args:
         specs: by the ids of placements; a job without one keeps what it has.
-        measured: ids of profile runs. One of a node takes the CPUs that are left there, so that they are measured.
     """
     there: dict[str, list[tuple[str, NodeShare]]] = {}
     for job, placement in placements.items():
@@ -82,11 +77,6 @@ def with_parts(
             more = lacks[job][0] * cpus, lacks[job][1] * memory
             if max(more) > TOLERANCE:
                 changed[job, node_id] = share.cpus + more[0], share.memory_gib + more[1]
-        if node.cpus >= node.gpus and (run := next((job for job, _ in held if job in measured), None)):
-            gave = {job: changed.get((job, node_id), (share.cpus, share.memory_gib)) for job, share in held}
-            left = math.floor(node.cpus - sum(has for has, _ in gave.values()) + TOLERANCE)
-            if left >= 1 and demands.get(run, _GIVEN).cpus_per_gpu is None:
-                changed[run, node_id] = gave[run][0] + left, gave[run][1]
     jobs = {job for job, _ in changed}
     return {
         job: _with(placement, changed, job) if job in jobs else placement for job, placement in placements.items()

@@ -24,8 +24,7 @@ from ...core.training_config import Adaptivity
 from ...core.usage import UsageOn
 from ...estimators.goodput import JobModel
 from ...estimators.run_lengths import RunLengths
-from ...estimators.sensitivity.model import Sensitivity
-from ...estimators.sensitivity.of_input import sensitivity_of
+from ...estimators.sensitivity.of_input import sensitivity_by
 from ...policies.contract.arrivals import Arrivals
 from ...policies.contract.round import JobView, Round
 from ...policies.contract.sharing import Sharing
@@ -216,15 +215,8 @@ def job_view(
         expected=expected,
         remaining=remaining(job.report),
         usage=job.usage if usage is None else usage,
-        sensitivity=_sensitivity(job),
+        sensitivity=sensitivity_by(job.measurements),
     )
-
-
-def _sensitivity(job: JobRecord) -> Sensitivity | None:
-    measured = job.measurements
-    if measured is None or measured.input is None:
-        return None
-    return sensitivity_of(measured.input, None if measured.info is None else measured.info.dataset_size)
 
 
 def _limited(view: JobView, most: Mapping[str, int], cluster: Cluster) -> JobView:

@@ -23,6 +23,7 @@ from .launcher import Assign, ForceOut, Holding, less_given_up, same_amounts, sl
 from .node_parts import alike, with_parts
 from .profile_work import ProfileWork
 from .snapshot import MEASURED_IN, START_S, TRAINED_IN, Snapshot, waits_for_other_types
+from .spare_cpus import tried_next, with_spare
 from .team_caps import TeamCaps
 
 SAVE_S = 120.0  # time to leave slots beyond a job's longest step; START_S more if it moves
@@ -68,7 +69,11 @@ def plan_slots(
     # What stays where it is may be in no plan, and must not be told to leave when its nodes are open again.
     wanted = {job.id: job.target for job in by_id.values() if stays(job, nodes)} if nodes.closed else {}
     specs = {view.id: view.spec for view in snapshot.round.jobs}
-    planned = plan.placements if provisions else with_parts(plan.placements, specs, nodes.cluster, snapshot.work)
+    planned = plan.placements if provisions else with_parts(plan.placements, specs, nodes.cluster)
+    tried = tried_next(snapshot.round.jobs, planned, nodes.cluster) if provisions else {}
+    if tried or snapshot.work:
+        chosen = {id for id, spec in specs.items() if spec.resources.cpus_per_gpu is None}
+        planned = with_spare(planned, chosen, nodes.cluster, snapshot.work, tried)
     for view_id, placement in planned.items():
         work = snapshot.work.get(view_id)
         job = by_id.get(work.job_id if work is not None else view_id)

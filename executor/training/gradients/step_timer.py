@@ -1,4 +1,4 @@
-"""Measures how long optimizer steps take, and how much of that is waiting for the all-reduce.
+"""Measures how long optimizer steps take, and how much of that is waiting for the all-reduce or for input.
 
 The clock is perf_counter on a CPU. On a GPU it is events recorded in the stream. They are read only when the
 device has long passed them, so measuring never makes the host wait.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections import defaultdict, deque
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
@@ -74,9 +74,11 @@ class _Step:
     backward: Any = None
     synced: Any = None
     end: Any = None
+    input: list[Any] = field(default_factory=list)  # before and after each wait for loader workers
 
     def marks(self) -> list[Any]:
-        return [mark for mark in (self.start, self.backward, self.synced, self.end) if mark is not None]
+        own = [mark for mark in (self.start, self.backward, self.synced, self.end) if mark is not None]
+        return own + self.input
 
 
 class StepTimer:
@@ -87,6 +89,7 @@ class StepTimer:
     `backward_done` says that the last local gradient is there. `sync_started` says that the all-reduce of a
     bucket was launched. The last call of each counts.
     The time from there to `sync_done` is the sync time; a step without these calls has none.
+    Between `input_asked` and `input_there` loader workers are waited for.
     The first `warmup` steps after a change of group or batch are skipped: caches, allocators and connections
     make them slow.
     """
@@ -99,11 +102,18 @@ class StepTimer:
         self._key: Key | None = None
         self._skip = warmup
         self._pending: deque[tuple[Key, _Step, float | None]] = deque()
-        self._times: dict[Key, list[tuple[float, float]]] = defaultdict(list)
+        self._times: dict[Key, list[tuple[float, float, float]]] = defaultdict(list)
 
     def start_step(self) -> None:
         """Begin a step; forget one that was not ended because it was undone or interrupted."""
         self._step = _Step(self._clock.mark())
+
+    def input_asked(self) -> None:
+        """Note that the next batch is asked of loader workers."""
+        if self._step is not None:
+            self._step.input.append(self._clock.mark())
+
+    input_there = input_asked  # each wait has two marks
 
     def backward_done(self) -> None:
         if self._step is not None and self._step.backward is None:
@@ -156,7 +166,7 @@ class StepTimer:
         """
         self._settle()
         times = self._times.get(self._key) if self._key is not None else None
-        return times[-1][0] if times else None
+        return times[-1][0] + times[-1][2] if times else None
 
     def rows(self) -> list[StepRow]:
         """Return means per key of the steps ended since the last call, without outliers.
@@ -176,16 +186,22 @@ class StepTimer:
             if sync_time_s is None:
                 measured = step.backward is not None and step.synced is not None
                 sync_time_s = self._clock.seconds(step.backward, step.synced) if measured else 0.0
-            self._times[key].append((step_time_s, min(max(sync_time_s, 0.0), step_time_s)))
+            waits = zip(step.input[::2], step.input[1::2], strict=True)
+            wait_s = min(sum(self._clock.seconds(*wait) for wait in waits), step_time_s)
+            alone_s = step_time_s - wait_s
+            self._times[key].append((alone_s, min(max(sync_time_s, 0.0), alone_s), wait_s))
             self._clock.release(step.marks())
 
 
-def _robust_means(times: np.ndarray) -> tuple[float, float, int]:
-    """Return mean step time, mean sync time and count of the rows (n, 2) whose step time is no outlier."""
-    step_times = times[:, 0]
-    median = np.median(step_times)
-    deviation = 1.4826 * np.median(np.abs(step_times - median))
+def _robust_means(times: np.ndarray) -> tuple[float, float, int, float]:
+    """Return mean step time, mean sync time, count and mean wait of the rows (n, 3) that are no outliers.
+
+    Loader workers give batches in bursts. So outliers are told by the time without the wait.
+    """
+    alone = times[:, 0]
+    median = np.median(alone)
+    deviation = 1.4826 * np.median(np.abs(alone - median))
     limit = max(OUTLIER_DEVIATIONS * deviation, OUTLIER_SHARE * median)
-    kept = times[np.abs(step_times - median) <= limit]
-    step_time_s, sync_time_s = kept.mean(axis=0)
-    return float(step_time_s), float(sync_time_s), len(kept)
+    kept = times[np.abs(alone - median) <= limit]
+    alone_s, sync_time_s, wait_s = kept.mean(axis=0)
+    return float(alone_s + wait_s), float(sync_time_s), len(kept), float(wait_s)

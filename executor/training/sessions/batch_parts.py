@@ -56,7 +56,7 @@ class BatchParts:
         redos = loop.redos
         for number, part in enumerate(unit.parts):
             try:
-                batch = unit.fetch()
+                batch = self.course.fetched(unit)
             except GroupBroken:
                 self.course.undo()
                 yield from self.void()

@@ -84,6 +84,7 @@ class ManagedSession(GroupSession):
             gradients,
             self.noise,
             peers,
+            self.source,
         )
         self.membership = Membership(
             config,

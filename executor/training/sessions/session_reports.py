@@ -9,6 +9,7 @@ from ....core.completion import fraction_done
 from ....core.reports import Habits, Progress
 from ....core.training_config import TrainingConfig
 from ...protocol import messages
+from ..data.batches import Source
 from ..gradients.gradient_noise import GradientNoise
 from ..gradients.gradients import Gradients
 from ..state.prepared import Prepared
@@ -41,10 +42,12 @@ class SessionReports:
     gradients: Gradients
     noise: GradientNoise
     peers: Peers
+    source: Source
 
     def __post_init__(self) -> None:
         self._sent_s = self._heartbeat_s = time.monotonic()
         self._interval_s = REPORT_FIRST_S
+        self._workers = self.source.workers  # when the last report was sent
 
     def tell(self, generation: int) -> None:
         """Send a heartbeat and a report where they are due."""
@@ -60,6 +63,7 @@ class SessionReports:
         """Send rank 0's measurements since the last report."""
         self._sent_s = time.monotonic()
         rows = self.gradients.timer.rows()
+        before, self._workers = self._workers, self.source.workers
         group = self.peers.group
         if group is None or group.rank != 0:
             return
@@ -83,6 +87,7 @@ class SessionReports:
                 metrics=metrics,
                 habits=self._habits(),
                 measured_at={name: self.metrics.at[name] for name in metrics if name in self.metrics.at},
+                loader_workers=before if before == self._workers else 0,
             )
         )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from typing import Any
 
 from ....estimators.pace import Pace
 from ..data.batches import Source, Unit
@@ -65,6 +66,18 @@ class StepCourse:
         step.before, step.since_step_before = self.samples.now(), step.since_step
         step.unstepped_before = step.unstepped
         step.credit = list(self._position.schedule_credit)
+
+    def fetched(self, unit: Unit) -> Any:
+        """Return the next part of a batch. A GPU works when its data is there, however long that took."""
+        if not self.source.workers:  # it is read here, which is a part of the step
+            return unit.fetch()
+        clock = time.perf_counter if self.pace is None else self.pace.clock
+        asked_s = clock()
+        self.gradients.timer.input_asked()
+        batch = unit.fetch()
+        self.gradients.timer.input_there()
+        self._step.started_s += clock() - asked_s
+        return batch
 
     def undo(self) -> None:
         """Have what is under way done again, from the first batch of its step.

@@ -88,3 +88,19 @@ def test_a_share_below_the_processes_memory_is_refused() -> None:
     assert FOUND.refusal(2, 2.0, 9.0) == (
         "memory_gib: a share of 4.5 per GPU is less than the 5 GiB that each GPU's processes need"
     )
+
+
+@pytest.mark.parametrize(
+    ("cpus", "rates", "climbs"),
+    [
+        ((1,), (10,), True),
+        ((1, 2, 3), (10, 20, 30), True),
+        ((1, 3, 6), (10, 30, 31), False),
+        ((1, 3, 6), (10, 30, 25), False),
+        ((7, 8), (100, 107), True),
+    ],
+)
+def test_an_input_climbs_while_more_cpus_made_it_faster(
+    cpus: tuple[int, ...], rates: tuple[float, ...], climbs: bool
+) -> None:
+    assert MeasuredSensitivity.fit(zip(cpus, rates, strict=True)).climbs is climbs

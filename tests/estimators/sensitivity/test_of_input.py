@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict
 
 import pytest
-from coadapt.core.reports import InputRow, MeasuredInput, ProfileProgress
+from coadapt.core.reports import InputRow, MeasuredInput, ProfileProgress, Progress, Report, StepRow
 from coadapt.estimators.measurements import Measurements
 from coadapt.estimators.sensitivity.of_input import GIB, sensitivity_of
 
@@ -52,3 +52,41 @@ def test_progress_goes_on_in_the_next_process() -> None:
     assert ProfileProgress.from_json(progress.to_json()) == progress
     assert MeasuredInput.of_dict({**json.loads(json.dumps(asdict(KEPT))), "later": 1}) == KEPT
     assert ProfileProgress.from_json('{"rows": [], "failed": [], "floor": 1}').input is None
+
+
+def trained(workers: int, step_s: float, wait_s: float, count: int = 100) -> Report:
+    rows = [StepRow(1, 1, 10, 1, step_s, 0.0, count, wait_s)]
+    progress = Progress(0, None, 0.0, count, 20 * count, 20.0 * count)
+    return Report(0, "t4", 1, 1, rows, None, None, 20, 10, 1, 0.1, 1.0, progress, loader_workers=workers)
+
+
+def test_a_training_with_more_cpus_than_were_measured_shows_the_rate_with_them() -> None:
+    known = Measurements().with_profile("t4", ProfileProgress(input=MeasuredInput(ROWS[1:], 6, done=True)))
+    more = known.with_report(trained(12, 0.02, 0.01)).input
+    assert more is not None
+    assert (more.rates[12], more.most) == (pytest.approx(1000.0), 12)
+    found = sensitivity_of(more, None)
+    assert found is not None
+    assert float(found.rate(1, 12.0, 1.0)) == pytest.approx(1000.0)
+
+
+@pytest.mark.parametrize("report", [trained(6, 0.02, 0.01), trained(0, 0.02, 0.01), trained(12, 0.02, 0.01, 20)])
+def test_a_training_on_known_or_changing_cpus_or_of_a_moment_shows_nothing_new(report: Report) -> None:
+    measured = MeasuredInput(ROWS[1:], 6, done=True)
+    known = Measurements().with_profile("t4", ProfileProgress(input=measured))
+    assert known.with_report(report).input is measured
+    assert known.with_report(trained(12, 0.02, 0.01), alone=False).input is measured
+
+
+def test_steps_are_those_of_the_gpu_alone_once_the_input_is_measured() -> None:
+    rows = (StepRow(1, 1, 10, 0, 0.5, 0.0, 5, 0.4),)
+    assert Measurements().with_rows("t4", rows).profiles["t4"].step_time_s == pytest.approx([0.5])
+    both = Measurements().with_profile("t4", ProfileProgress(rows, input=KEPT))
+    assert both.profiles["t4"].step_time_s == pytest.approx([0.1])
+
+
+def test_of_two_jobs_of_a_script_the_one_that_had_more_cpus_tells_of_its_input() -> None:
+    rows = (StepRow(1, 1, 10, 0, 0.5, 0.0, 5),)
+    few = Measurements().with_profile("t4", ProfileProgress(rows, input=MeasuredInput(ROWS[1:], 6)))
+    many = Measurements().with_profile("t4", ProfileProgress(rows, input=KEPT))
+    assert few.completed_by(many).input is many.completed_by(few).input is KEPT

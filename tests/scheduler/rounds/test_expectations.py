@@ -8,7 +8,7 @@ import pytest
 from coadapt.core.cluster import Cluster, Node
 from coadapt.core.expected import UNKNOWN, Expected, ExpectedSource
 from coadapt.core.job import ResourceRequest
-from coadapt.core.reports import JobInfo
+from coadapt.core.reports import InputRow, JobInfo, MeasuredInput
 from coadapt.estimators.log_normal import LogNormal
 from coadapt.estimators.measurements import Measurements
 from coadapt.estimators.run_lengths import Lengths, RunLengths
@@ -57,3 +57,16 @@ def test_a_job_with_a_target_may_end_sooner_than_its_work() -> None:
     target = SPEC.training.model_validate({"target": {"metric": "accuracy", "at_least": 0.9}})
     with_target = job(spec=SPEC.model_copy(update={"training": target}))
     assert [work_of(found, 0.0).may_end_sooner for found in (job(), with_target)] == [False, True]
+
+
+def test_a_job_that_waits_for_its_input_takes_as_long_as_its_share_of_cpus_makes_it() -> None:
+    rows = (InputRow(1, 10.0), InputRow(8, 80.0))
+    nodes = (Node("n1", "a", 4, cpus=8.0, memory_gib=64.0), Node("n2", "b", 4))
+    slow = job(measurements=replace(ASKS, input=MeasuredInput(rows, 8, done=True)), report=HALF_DONE)
+    models = {slow.id: model({"a": 100.0})}
+
+    def takes_s(cluster: Cluster) -> float:
+        return expectations([slow], models, cluster, NO_LENGTHS, lambda job_id: 0.0)[slow.id].mean_s
+
+    assert takes_s(Cluster(nodes)) == pytest.approx(250.0, rel=0.02), "2 CPUs for a GPU prepare 20 samples/s"
+    assert takes_s(Cluster((Node("n1", "a", 4),))) == pytest.approx(62.5, rel=0.02), "a node that states no CPUs"

@@ -75,15 +75,6 @@ def test_placements_are_alike_that_rounding_tells_apart() -> None:
     assert not alike(on(2, 6.0), None)
 
 
-def test_a_profile_run_is_given_the_cpus_that_are_left() -> None:
-    placements = {"j": on(2, 2.0), "j/a": on(1, 1.0)}
-    found = with_parts(placements, dict.fromkeys(placements, CHOSEN), WHERE, {"j/a"})
-    assert amounts(found["j"]) == (6.0, 128.0)
-    assert amounts(found["j/a"]) == (18.0, 64.0)
-    few = Cluster((Node("n", "a", 8, cpus=4.0, memory_gib=512.0),))
-    assert amounts(with_parts(placements, dict.fromkeys(placements, CHOSEN), few, {"j/a"})["j/a"])[0] == 1.0
-
-
 @given(st.lists(st.tuples(st.integers(1, 4), st.none() | st.floats(0.0, 6.0)), max_size=8))
 def test_no_node_is_ever_given_out_twice(jobs: list[tuple[int, float | None]]) -> None:
     placements, specs, gpus, cpus = {}, {}, 0, 0.0

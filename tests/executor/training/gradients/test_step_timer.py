@@ -77,6 +77,24 @@ def test_the_last_bucket_counts_where_the_hook_does_not_know_it(clock: Clock) ->
     assert timer.rows()[0].sync_time_s == 0.5
 
 
+def test_waiting_for_loader_workers_is_told_apart_also_where_they_give_batches_in_bursts(clock: Clock) -> None:
+    timer = StepTimer(warmup=0)
+    for wait_s in (0.0, 0.0, 6.0) * 4:
+        timer.start_step()
+        timer.input_asked()
+        clock.now += wait_s
+        timer.input_there()
+        clock.now += 1.0
+        timer.backward_done()
+        timer.end_step(1, 1, 8, 0)
+    assert timer.last_step_s() == 7.0
+    (row,) = timer.rows()
+    assert (row.step_time_s, row.wait_s, row.count) == (pytest.approx(3.0), pytest.approx(2.0), 12)
+    alone = row.without_wait()
+    assert (alone.step_time_s, alone.wait_s) == (pytest.approx(1.0), 0.0)
+    assert alone.without_wait() is alone
+
+
 def test_an_emulated_sync_time_replaces_the_measured_one(clock: Clock) -> None:
     timer = StepTimer(warmup=0)
     timer.start_step()
