@@ -207,8 +207,15 @@ def _free(free: float | None, total: float) -> str:
     return "-" if free is None else f"{round(free, 1):g}/{round(total, 1):g}"
 
 
+def free_cpus(node: NodeRow) -> str:
+    """Format the free CPUs of a node as `12/16`, and as `12/16 (cores 4-15)` where jobs keep to cores."""
+    cores = f" (cores {printable(node['free_cores'])})" if node.get("free_cores") else ""
+    return _free(node["free_cpus"], node["cpus"]) + cores
+
+
 def tenants(node: NodeRow) -> str:
-    """Format the jobs of a node, each with its GPUs, as `a-1 (0-2), b-2 (0.5 of 3)`."""
+    """Format the jobs of a node, each with its GPUs and cores, as `a-1 (0-2, cores 0-5), b-2 (0.5 of 3)`."""
+    cores = node.get("cores") or {}
     held: dict[str, dict[float, list[int]]] = {}
     for device in node["devices"]:
         for job, share in device["tenants"].items():
@@ -216,7 +223,8 @@ def tenants(node: NodeRow) -> str:
     told = []
     for job, shares in sorted(held.items()):
         parts = (("" if share >= 1 else f"{share:g} of ") + ranges(devices) for share, devices in shares.items())
-        told.append(f"{job} ({', '.join(parts)})")
+        kept = [f"cores {printable(cores[job])}"] if cores.get(job) else []
+        told.append(f"{job} ({', '.join([*parts, *kept])})")
     return ", ".join(told)
 
 
@@ -254,7 +262,7 @@ def cluster_table(cluster: ClusterView) -> RenderableType:
             *pool,
             _line(node["gpu_type"] + label),
             "closed" if node.get("closed") else f"{node['free_gpus']}/{node['gpus']}",
-            _free(node["free_cpus"], node["cpus"]),
+            _line(free_cpus(node)),
             _free(node["free_memory_gib"], node["memory_gib"]),
             _line(tenants(node) or "-"),
         )

@@ -278,6 +278,8 @@ class NodeRow(TypedDict):
     free_gpus: int  # that nobody is on
     cpus: float
     free_cpus: float | None  # None: the node states none
+    cores: dict[str, str]  # job id -> cores that its processes keep to, as "0-3,8"
+    free_cores: str  # that nobody keeps to; "": all are kept to, or nobody has told which there are
     memory_gib: float
     free_memory_gib: float | None  # None: the node states none
     emulated: bool

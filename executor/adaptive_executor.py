@@ -27,6 +27,7 @@ from ..estimators.measurements import Measurements
 from ..estimators.pace import Pace
 from ..estimators.profile_plan import profile_plan
 from .batch_choice import better_batch, choose_batch, group_shape
+from .bound_cores import BoundCores
 from .executor_job import ExecutorJob, ExecutorStatus
 from .files.site import Site
 from .files.workplace import local_path
@@ -49,7 +50,7 @@ from .protocol.job_events import (
 from .protocol.messages import Crashed, Event, Finished, Ready, Saved
 from .protocol.metric_limits import bounded, places
 from .protocol.ranks import Rendezvous
-from .protocol.worker_events import Exited, Gone, Noticed, Output, Sampled, WorkerEvent
+from .protocol.worker_events import Bound, Exited, Gone, Noticed, Output, Sampled, WorkerEvent
 from .provision import Provision, provision_of
 from .reconciler import Reconciler
 from .reconciling.effects import Effect, KeepProfile, KillWorker, Send, StartWorker, Tell
@@ -101,6 +102,7 @@ class AdaptiveExecutor:
         self._outlets = outlets = Outlets(job, incarnation)
         self._service, self._log = outlets.service, outlets.log
         self._usage = UsageAccount(incarnation, self._service.put, time.monotonic())
+        self._cores = BoundCores(self._service.put)
         self._sources: dict[str, str] = {}
         self._save_asked, self._saved_told_s = False, -SAVED_TOLD_S
         self._self = ray.get_runtime_context().current_actor
@@ -244,6 +246,10 @@ class AdaptiveExecutor:
             case Noticed(text):
                 self._service.put(GpuNoticed(text))
                 return effects
+            case Bound():
+                if (known := self._machine.workers.get(worker)) is not None:
+                    self._cores.hear(worker, known.slot.node_id, event)
+                return effects
             case Ready():
                 self._measurements = self._measurements.with_info(event.info)
             case Report():
@@ -259,6 +265,7 @@ class AdaptiveExecutor:
             case Gone():
                 self._log.end(worker)
                 self._actors.forget(worker)
+                self._cores.forget(worker)
         return effects + self._machine.event(worker, event, now)
 
     def _on_saved(self, event: Saved, now: float) -> None:

@@ -21,9 +21,10 @@ from ..core.slot import Slot
 from ..estimators.measurements import Measurements
 from ..estimators.pace import part_of_fastest
 from .batch_choice import group_shape
+from .bound_cores import BoundCores
 from .command_job import CommandJob
 from .command_worker import CommandWorker
-from .commands.crews import CrewPlan
+from .commands.crews import CrewPlan, crew_plans
 from .commands.effects import Effect, KillCrew, SendCrew, StartCrew, TellService
 from .commands.progress import CommandProgress, Group
 from .commands.reconciler import CommandReconciler, Phase
@@ -38,7 +39,8 @@ from .protocol.command_events import CommandEvent, Refused, Said, Status
 from .protocol.job_events import AtRest, GpuNoticed, JobFailed, JobFinished, ProfileFinished, Released, Reported
 from .protocol.messages import DEVICES, GPU_TYPE, JOB_ID, NODE_ID
 from .protocol.metric_limits import bounded
-from .protocol.worker_events import Exited, Gone, Noticed, Sampled
+from .protocol.worker_events import Bound, Exited, Gone, Noticed, Sampled
+from .provision import Provision, provision_of
 from .reconciling.failures import FailureBudget
 from .sandbox.secrets import Given, GivenSecrets
 from .usage.account import UsageAccount
@@ -86,6 +88,7 @@ class CommandExecutor:
         self._actors = WorkerActors(job.id, self._on_actor_end)
         self._refusals = Refusals(incarnation)
         self._usage = UsageAccount(incarnation, self._service.put, time.monotonic())
+        self._cores = BoundCores(self._service.put)
         threading.Thread(target=self._run, name="executor", daemon=True).start()
 
     # --- called by the service ------------------------------------------------------------------------------
@@ -103,9 +106,13 @@ class CommandExecutor:
             self._secrets.take(secrets)
             if measurements is not None:
                 self._measurements = self._measurements.completed_by(measurements)
-            if sequence > self._machine.sequence:
+            newer = sequence > self._machine.sequence
+            if newer:
                 self._actors.share(slots)
-            return self._machine.assign(tuple(slots), sequence, now)
+            effects = self._machine.assign(tuple(slots), sequence, now)
+            if newer:
+                self._actors.provide(self._provisions(slots))
+            return effects
 
         self._inbox.put(act)
 
@@ -157,7 +164,7 @@ class CommandExecutor:
 
     # --- called by workers ----------------------------------------------------------------------------------
 
-    def on_worker(self, worker: str, events: Sequence[CommandEvent | Exited | Sampled | Noticed]) -> bool:
+    def on_worker(self, worker: str, events: Sequence[CommandEvent | Exited | Sampled | Noticed | Bound]) -> bool:
         """Take events in order; return whether this executor has such a worker."""
         if worker not in self._actors:
             return False
@@ -187,11 +194,11 @@ class CommandExecutor:
                 log.exception("executor of job %s", self._job.id)
             self._status = self._snapshot()
 
-    def _handler(self, worker: str, event: CommandEvent | Exited | Gone | Sampled | Noticed) -> Handle:
+    def _handler(self, worker: str, event: CommandEvent | Exited | Gone | Sampled | Noticed | Bound) -> Handle:
         return lambda now: self._on_event(worker, event, now)
 
     def _on_event(
-        self, worker: str, event: CommandEvent | Exited | Gone | Sampled | Noticed, now: float
+        self, worker: str, event: CommandEvent | Exited | Gone | Sampled | Noticed | Bound, now: float
     ) -> list[Effect]:
         match event:
             case Sampled():
@@ -199,6 +206,10 @@ class CommandExecutor:
                 return []
             case Noticed(text):
                 self._service.put(GpuNoticed(text))
+                return []
+            case Bound():
+                if (crew := self._machine.crews.get(worker)) is not None:
+                    self._cores.hear(worker, crew.plan.node_id, event)
                 return []
             case Said():
                 self._log.write(f"rank-{event.rank}", event.text, f"{worker}/{event.rank}")
@@ -212,6 +223,7 @@ class CommandExecutor:
             case Gone():
                 self._log.end(worker)
                 self._actors.forget(worker)
+                self._cores.forget(worker)
         return self._machine.event(worker, event, now)
 
     def _on_status(self, status: Status, now: float) -> None:
@@ -288,6 +300,13 @@ class CommandExecutor:
             case TellService():
                 self._service.put(effect.event)
 
+    def _provisions(self, slots: Sequence[Slot]) -> dict[str, Provision]:
+        """Return what the workers of the nodes of these slots have of CPUs and memory, by worker."""
+        places = [plan.place for plan in crew_plans(slots, self._job.processes)]
+        given = {place: provision_of(place, places) for place in places}
+        crews = self._machine.crews.values()
+        return {crew.id: given[place] for crew in crews if (place := crew.plan.place) in given}
+
     def _start(self, worker: str, plan: CrewPlan) -> None:
         job, slot = self._job, plan.place
         script = (sys.executable, "-u", job.script) if job.script else ()
@@ -325,9 +344,9 @@ class CommandExecutor:
             line=job.line,
         )
         given = self._secrets.values()
-        self._actors.start(
-            worker, CommandWorker, slot, launch, site, self._self, slot, job.emulated, secrets=given
-        )
+        provision = provision_of(slot, [slot])
+        about = launch, site, self._self, slot, job.emulated, provision
+        self._actors.start(worker, CommandWorker, slot, *about, secrets=given, provision=provision)
 
     # --- views ----------------------------------------------------------------------------------------------
 

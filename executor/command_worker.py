@@ -11,7 +11,9 @@ from typing import Any
 
 import ray
 
+from ..core.cores import listed
 from ..core.slot import Slot
+from .core_board import CoreBoard
 from .emulated_gpu import UNKNOWN_PROFILE, NoRoom, TenantProfile
 from .event_relay import EventRelay
 from .files.site import Site
@@ -24,7 +26,8 @@ from .programs.command_processes import CommandLaunch, CommandProcesses
 from .programs.environment import with_output_dir
 from .protocol.command_events import Begin, Begun, CommandEvent, CommandOrder, Ended, Said
 from .protocol.messages import OUTPUT_DIR
-from .protocol.worker_events import Exited
+from .protocol.worker_events import Bound, Exited
+from .provision import NOTHING_KNOWN, Provision
 from .requirements import installed
 
 
@@ -43,8 +46,11 @@ class CommandWorker:
         executor: Any,
         slot: Slot,
         profile: TenantProfile = UNKNOWN_PROFILE,
+        provision: Provision = NOTHING_KNOWN,
     ) -> None:
         self._launch, self._site, self._executor, self._slot = launch, site, executor, slot
+        self._provision, self._provided_last = provision, 0
+        self._cores = None if slot.emulated else CoreBoard()
         self._relay = EventRelay(worker_id, executor, self._kill)
         self._gpus = HeldGpus(
             slot, launch.job_id, worker_id, profile, self._keep_pace, self._tell, self._relay.put
@@ -69,7 +75,9 @@ class CommandWorker:
             self._gpus.enter()
         except NoRoom as error:
             no_room = str(error)
-        processes = self._processes = CommandProcesses(launch, self._emit, keep=locks, no_room=no_room)
+        processes = self._processes = CommandProcesses(
+            launch, self._emit, keep=locks, no_room=no_room, cores=self._claimed()
+        )
         self._keep_pace()
         self._relay.start()
         try:
@@ -78,6 +86,8 @@ class CommandWorker:
         finally:
             processes.kill()
             self._gpus.end()
+            if self._cores is not None:
+                self._cores.claim(0)
             place.close()
             ray.actor.exit_actor()
 
@@ -88,6 +98,20 @@ class CommandWorker:
     def share(self, part: float) -> None:
         """Hold another part of each GPU from now on, as a partner comes or goes."""
         self._gpus.share(part)
+
+    def provide(self, number: int, provision: Provision) -> None:
+        """Have other CPUs from now on, unless a later call came before."""
+        if number > self._provided_last:
+            self._provided_last, self._provision = number, provision
+            if self._processes is not None:
+                self._processes.keep_to(self._claimed())
+
+    def _claimed(self) -> tuple[int, ...]:
+        if self._cores is None:
+            return ()
+        cores = self._cores.claim(self._provision.cpus)
+        self._relay.put(Bound(listed(cores), listed(self._cores.machine)))
+        return cores
 
     def _keep_pace(self) -> None:
         if self._processes is not None:

@@ -42,6 +42,11 @@ class CoreBoard:
         self._cores = sorted(os.sched_getaffinity(0)) if cores is None else cores
         self._who = name_of(psutil.Process())
 
+    @property
+    def machine(self) -> tuple[int, ...]:
+        """The cores that the worker may use."""
+        return tuple(self._cores)
+
     def claim(self, count: int) -> tuple[int, ...]:
         """Claim so many cores in place of those before, and return them; 0: any, and none is claimed."""
         file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)

@@ -11,6 +11,7 @@ from typing import Any
 
 import ray
 
+from ..core.cores import listed
 from ..core.slot import Slot
 from .core_board import CoreBoard
 from .emulated_gpu import UNKNOWN_PROFILE, NoRoom, TenantProfile
@@ -49,7 +50,7 @@ from .protocol.messages import (
     Ready,
     Saved,
 )
-from .protocol.worker_events import Exited, Output, Started, WorkerEvent
+from .protocol.worker_events import Bound, Exited, Output, Started, WorkerEvent
 from .provision import NOTHING_KNOWN, Provision
 from .requirements import installed
 
@@ -144,7 +145,11 @@ class Worker:
             self._process.send(Provide(self._claimed(), provision.workers, provision.cache_bytes))
 
     def _claimed(self) -> tuple[int, ...]:
-        return () if self._cores is None else self._cores.claim(self._provision.cpus)
+        if self._cores is None:
+            return ()
+        cores = self._cores.claim(self._provision.cpus)
+        self._relay.put(Bound(listed(cores), listed(self._cores.machine)))
+        return cores
 
     def _provided(self) -> dict[str, str]:
         """Return the variables that give a process its CPUs and memory from the beginning."""

@@ -1,12 +1,14 @@
 """Run one program, and end with it all that it has started. This is a script of its own, which imports no other.
 
-    python command_guard.py CONTROL RESULT PACE ENVIRONMENT UID WRAPPERS PROGRAM ARGUMENT…
+    python command_guard.py CONTROL RESULT PACE CORES ENVIRONMENT UID WRAPPERS PROGRAM ARGUMENT…
 
 A program may start others in sessions of their own, or fork into the background. They become children of this
 process, which is their subreaper, so none of them outlives it. Whoever ends the worker ends its children as well,
 so this process is none of them. CONTROL is a pipe from the worker:
-`SECONDS` on a line asks for SIGTERM, and SIGKILL so many seconds later. `pace PART` sets another PACE. Its end
-means that the worker is gone, and kills everything at once. One line of JSON goes to RESULT when all are gone.
+`SECONDS` on a line asks for SIGTERM, and SIGKILL so many seconds later. `pace PART` sets another PACE, and
+`cores CORES` other ones. Its end means that the worker is gone, and kills everything at once. One line of JSON
+goes to RESULT when all are gone.
+CORES are those that the program and all that it starts keep to, as `0,1`; `-`: all of the machine.
 PACE below 1 is the part of the time that the program may run: it is stopped for the rest of each period, until it
 is to end. ENVIRONMENT is a file of JSON with the program's variables, of which this process has none. UID is the
 program's user, or -1. WRAPPERS are the processes between the one that is started here and the program.
@@ -30,6 +32,7 @@ SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER
 NO_NEW_RIGHTS = 38  # PR_SET_NO_NEW_PRIVS
 LOOK_S = 0.05  # between looks at what a program has left behind
 PERIOD_S = 0.2  # of a pace; all programs of a machine run and stop at the same moments
+ALL = "-"  # instead of cores
 LINGER_S = 1.0  # for helpers that end by themselves after it, such as Python's resource tracker
 
 
@@ -72,6 +75,17 @@ def send(pids: list[int], number: int) -> None:
     for pid in pids:
         with suppress(ProcessLookupError):
             os.kill(pid, number)
+
+
+def keep_to(cores: str, pids: list[int]) -> None:
+    """Let all threads of processes run on cores only, and what they start later."""
+    wanted = range(os.cpu_count() or 1) if cores == ALL else map(int, cores.split(","))
+    allowed = set(wanted)
+    for pid in pids:
+        with suppress(OSError):  # it has ended, or the machine lacks all of these
+            for task in os.listdir(f"/proc/{pid}/task"):
+                with suppress(OSError):
+                    os.sched_setaffinity(int(task), allowed)
 
 
 class Program:
@@ -207,6 +221,9 @@ class Guard:
             if line.startswith(b"pace "):
                 self._pace = float(line[5:])
                 continue
+            if line.startswith(b"cores "):
+                keep_to(line[6:].decode(), [os.getpid(), *descendants()])
+                continue
             deadline_s = time.monotonic() + float(line)
             if self._deadline_s is None and self._code is None:
                 send(
@@ -223,6 +240,8 @@ if __name__ == "__main__":
     if os.fork():
         os._exit(0)
     os.setsid()
-    control, result, pace, environment, uid, wrappers, *command = sys.argv[1:]
+    control, result, pace, cores, environment, uid, wrappers, *command = sys.argv[1:]
+    if cores != ALL:
+        keep_to(cores, [os.getpid()])
     program = Program(int(environment), int(uid), int(wrappers), command)
     Guard(int(control), int(result), float(pace), program).run()

@@ -66,6 +66,7 @@ class CommandProcesses:
 
     keep: file descriptors that stay open until all processes are gone.
     no_room: what an emulated GPU says that has too little memory left; the processes end with it at once.
+    cores: that all processes together keep to; none: to no cores.
     """
 
     def __init__(
@@ -75,9 +76,10 @@ class CommandProcesses:
         keep: Sequence[int] = (),
         clock: Callable[[], float] = time.time,
         no_room: str = "",
+        cores: Sequence[int] = (),
     ) -> None:
         self._launch, self._emit, self._keep, self._clock = launch, emit, keep, clock
-        self._no_room = no_room
+        self._no_room, self._cores = no_room, cores
         self._speed = 1.0  # of an emulated GPU, over that alone
         self._orders: queue.SimpleQueue[CommandOrder | None] = queue.SimpleQueue()
         self._lock = threading.Lock()
@@ -108,6 +110,13 @@ class CommandProcesses:
             self._speed = speed
             for program in self._programs:
                 program.keep_pace(self._launch.pace * speed)
+
+    def keep_to(self, cores: Sequence[int]) -> None:
+        """Let all processes run on other cores from now on; none: on all."""
+        with self._lock:
+            self._cores = cores
+            for program in self._programs:
+                program.keep_to(cores)
 
     def kill(self) -> None:
         """End all processes now."""
@@ -186,7 +195,9 @@ class CommandProcesses:
                 return None
             pace = launch.pace * self._speed
             try:
-                program = GuardedProgram(launch.command, env, launch.cwd, said, self._keep, pace, sandbox)
+                program = GuardedProgram(
+                    launch.command, env, launch.cwd, said, self._keep, pace, sandbox, self._cores
+                )
             except NotStarted as error:
                 self._emit(Ended(rank, NOT_STARTED, str(error)))
                 return None

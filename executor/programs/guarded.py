@@ -39,7 +39,8 @@ class GuardedProgram:
     """One program, from its start until all that it has started is gone.
 
     It ends with this process, however that ends. `keep` are file descriptors that stay open until then, such as
-    locks of GPUs. `pace` is the part of the time that it may run. `sandbox` is the line around it.
+    locks of GPUs. `pace` is the part of the time that it may run. `sandbox` is the line around it. It keeps to
+    `cores`; none: to no cores.
 
     Raises: NotStarted.
     """
@@ -53,6 +54,7 @@ class GuardedProgram:
         keep: Sequence[int] = (),
         pace: float = 1.0,
         sandbox: Sandbox = NO_SANDBOX,
+        cores: Sequence[int] = (),
     ) -> None:
         control, self._control = os.pipe()
         result, told = os.pipe()
@@ -60,7 +62,7 @@ class GuardedProgram:
         variables = _file_of(env)
         inside = sandbox.command(command, cwd or os.getcwd(), env)
         uid, wrappers = -1 if sandbox.line.uid is None else sandbox.line.uid, sandbox.wrappers
-        words = [control, told, repr(pace), variables, uid, wrappers, *inside]
+        words = [control, told, repr(pace), _words_of(cores), variables, uid, wrappers, *inside]
         try:
             guard = subprocess.Popen(
                 [sys.executable, "-I", "-S", _GUARD, *map(str, words)],
@@ -99,6 +101,10 @@ class GuardedProgram:
         """Run it for another part of the time from now on."""
         self._order(f"pace {pace!r}\n".encode())
 
+    def keep_to(self, cores: Sequence[int]) -> None:
+        """Let it and all that it has started run on other cores from now on; none: on all."""
+        self._order(f"cores {_words_of(cores)}\n".encode())
+
     def kill(self) -> None:
         """End it and all that it has started, now."""
         with self._lock:
@@ -134,6 +140,10 @@ class GuardedProgram:
     def _read(output: int, said: Callable[[str], None]) -> None:
         with os.fdopen(output, "rb") as stream:
             read_output(stream, said)
+
+
+def _words_of(cores: Sequence[int]) -> str:
+    return ",".join(map(str, cores)) or "-"
 
 
 def _file_of(env: Mapping[str, str]) -> int:

@@ -132,6 +132,16 @@ class GpuNoticed:
 
 
 @dataclass(frozen=True)
+class CoresHeld:
+    """Report which cores processes of the job keep to: node id -> those, and those of the machine.
+
+    Both are lists of `core.cores`. A node where they keep to none is left out.
+    """
+
+    by_node: Mapping[str, tuple[str, str]]
+
+
+@dataclass(frozen=True)
 class Killed:
     """Report processes of a program that were killed because they did not end by themselves."""
 
@@ -208,6 +218,7 @@ ExecutorEvent = (
     | Checkpointed
     | WorkerLost
     | GpuNoticed
+    | CoresHeld
     | Killed
     | StatusesRefused
     | Failing

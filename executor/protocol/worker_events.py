@@ -68,4 +68,15 @@ class Noticed:
     text: str
 
 
-WorkerEvent = Started | Output | Sampled | Noticed | Exited | Gone
+@dataclass(frozen=True)
+class Bound:
+    """Tell which cores its processes keep to from now on, and which the machine has, as `core.cores` lists them.
+
+    `cores` is empty where they keep to none.
+    """
+
+    cores: str
+    machine: str
+
+
+WorkerEvent = Started | Output | Sampled | Noticed | Bound | Exited | Gone

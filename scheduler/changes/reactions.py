@@ -20,6 +20,7 @@ from ...estimators.foretold import Foretold
 from ...executor.protocol.job_events import (
     AtRest,
     Checkpointed,
+    CoresHeld,
     ExecutorEvent,
     Failing,
     GpuNoticed,
@@ -95,6 +96,8 @@ def react(job: JobRecord, event: ExecutorEvent, now: float) -> Reaction:
             return Reaction(replace(job, saved_steps=steps, saving_s=took_s), told)
         case GpuNoticed(text):
             return Reaction(job, (_event(job, EventKind.GPU, now, text),))
+        case CoresHeld(by_node):
+            return Reaction(replace(job, cores=dict(by_node)))
         case StatusesRefused(executor, count, last):
             return Reaction(replace(job, refusals=job.refusals.with_more(executor, count, last)))
         case WorkerLost(reason):

@@ -153,6 +153,7 @@ class JobRecord:
     retries, not_before_s: how often it began again by itself, and before when it does not start.
     array, array_index, array_values: the id of its array, its place there from 0 on, and its values; "": of none.
     bumped: when its user had it come first among own jobs; 0: never.
+    cores: by node, those that its processes keep to and those of the machine, as lists of `core.cores`.
     saved_step: of the checkpoint that it wrote when it last left its GPUs; None: it has not told one.
     beyond: what a later version stored of it.
     """
@@ -227,6 +228,7 @@ class JobRecord:
     array_values: Mapping[str, str] = field(default_factory=dict)
     retries: int = 0
     not_before_s: float | None = None
+    cores: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     beyond: Mapping[str, Any] = field(default_factory=dict)
 
     @property

@@ -172,6 +172,7 @@ def record(rows: JobRows) -> JobRecord:
         | {
             "profiles": tuple(_profile_run(run) for run in known.get("profiles", ())),
             "machines": tuple(known.get("machines", ())),
+            "cores": {node: tuple(of) for node, of in known.get("cores", {}).items()},
             "pending_commands": tuple((sequence, at) for sequence, at in pending),
             "last_grant": tuple(granted),
             "origin": Origin(**known["origin"]) if known.get("origin") else None,

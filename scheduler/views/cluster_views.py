@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 
 from ...core.cluster import Node
+from ...core.cores import cores_of, listed
 from ...core.resources import Resources
 from ...core.schemas import (
     ClusterView,
@@ -62,11 +64,17 @@ def cluster_view(
     may_read: whether notes on a job are told, by its id; None: those on all are.
     """
     held: dict[str, list[tuple[str, Slot]]] = {}
+    cores: dict[str, dict[str, tuple[str, str]]] = {}
     for job in jobs:
         for slot in job.occupied:
             held.setdefault(slot.node_id, []).append((job.id, slot))
+            if slot.node_id in job.cores:
+                cores.setdefault(slot.node_id, {})[job.id] = job.cores[slot.node_id]
     here = sorted((*snapshot.cluster.nodes, *snapshot.closed_nodes))
-    nodes = [node_row(node, held.get(node.id, ()), snapshot.closed.get(node.id), ahead_s) for node in here]
+    nodes = [
+        node_row(node, held.get(node.id, ()), snapshot.closed.get(node.id), ahead_s, cores.get(node.id, {}))
+        for node in here
+    ]
     notes = list(health["notes"]) if health else []
     on_jobs = plan.notes if plan else ()
     notes += [note.text for note in on_jobs if note.job is None or may_read is None or may_read(note.job)]
@@ -111,11 +119,18 @@ def health_view(health: Health, notes: Sequence[str], round_age_s: float | None)
 
 
 def node_row(
-    node: Node, held: Iterable[tuple[str, Slot]], closed: Closed | None = None, ahead_s: float = 0.0
+    node: Node,
+    held: Iterable[tuple[str, Slot]],
+    closed: Closed | None = None,
+    ahead_s: float = 0.0,
+    cores: Mapping[str, tuple[str, str]] = MappingProxyType({}),
 ) -> NodeRow:
     """Return a node with what is free of it and who holds the rest.
 
-    `held`: its slots with their job ids. `closed`: why it takes no new work; None: it takes some.
+    Args:
+        held: its slots with their job ids.
+        closed: why it takes no new work; None: it takes some.
+        cores: of jobs there, by id: those that processes keep to, and those of the machine.
     """
     free, gpus = Resources.of_node(node), dict[str, int]()
     tenants: dict[int, dict[str, float]] = {device: {} for device in range(node.gpus)}
@@ -133,6 +148,8 @@ def node_row(
         free_gpus=sum(not tenants[device] for device in range(node.gpus)),
         cpus=node.cpus,
         free_cpus=_stated(free.cpus),
+        cores={job: own for job, (own, _) in sorted(cores.items())},
+        free_cores=_free_cores(cores.values()),
         memory_gib=node.memory_gib,
         free_memory_gib=_stated(free.memory_gib),
         emulated=node.emulated,
@@ -145,6 +162,15 @@ def node_row(
             for device in range(node.gpus)
         ],
     )
+
+
+def _free_cores(told: Iterable[tuple[str, str]]) -> str:
+    """Return the cores of a machine that no job keeps to."""
+    there, kept = set[int](), set[int]()
+    for own, machine in told:
+        there.update(cores_of(machine))
+        kept.update(cores_of(own))
+    return listed(there - kept)
 
 
 def _stated(amount: float) -> float | None:

@@ -519,6 +519,10 @@ def test_a_node_is_shown_with_who_is_on_which_of_its_gpus_and_with_what_is_free(
     assert found["devices"][3] == {"index": 3, "free": 0.25, "tenants": {"b-2": 0.5, "c-3": 0.25}}
     assert show.tenants(found) == "a-1 (0-1, 4), b-2 (0.5 of 3), c-3 (0.25 of 3)"
     assert show.tenants(node_row(node, [])) == ""
+    kept = node_row(node, slots, cores={"a-1": ("0-2", "0-11"), "b-2": ("4", "0-11")})
+    assert (kept["cores"], kept["free_cores"]) == ({"a-1": "0-2", "b-2": "4"}, "3,5-11")
+    assert show.tenants(kept) == "a-1 (0-1, 4, cores 0-2), b-2 (0.5 of 3, cores 4), c-3 (0.25 of 3)"
+    assert (show.free_cpus(kept), show.free_cpus(found)) == ("8/12 (cores 3,5-11)", "8/12")
 
 
 def test_a_job_is_described_with_its_gpus_on_each_node() -> None:

@@ -54,3 +54,14 @@ def test_cores_of_a_worker_that_was_killed_are_free_again(tmp_path: Path) -> Non
 def test_who_has_all_cores_is_kept_to_none_and_a_torn_board_is_begun_anew(tmp_path: Path) -> None:
     (tmp_path / "board").write_text('{"1@')
     assert CoreBoard(tmp_path / "board", CORES).claim(8) == ()
+
+
+@given(st.lists(st.tuples(st.sampled_from("abcd"), st.integers(0, 4)), max_size=30))
+def test_where_ray_states_fewer_cpus_than_there_are_cores_the_last_cores_stay_free(
+    turns: list[tuple[str, int]],
+) -> None:
+    stated, claims = 4, dict[str, tuple[int, ...]]()
+    for who, count in turns:
+        others = sum(len(cores) for one, cores in claims.items() if one != who)
+        claims[who] = chosen(claims, who, min(count, stated - others), CORES)
+        assert set(claims[who]) <= set(CORES[:stated])

@@ -8,6 +8,7 @@ from dataclasses import asdict
 import pytest
 from coadapt.core.reports import InputRow, MeasuredInput, ProfileProgress, Progress, Report, StepRow
 from coadapt.estimators.measurements import Measurements
+from coadapt.estimators.sensitivity.choices import Share, best_case
 from coadapt.estimators.sensitivity.of_input import GIB, sensitivity_of
 
 ROWS = (InputRow(12, 1200.0), InputRow(1, 100.0), InputRow(6, 600.0))
@@ -90,3 +91,12 @@ def test_of_two_jobs_of_a_script_the_one_that_had_more_cpus_tells_of_its_input()
     few = Measurements().with_profile("t4", ProfileProgress(rows, input=MeasuredInput(ROWS[1:], 6)))
     many = Measurements().with_profile("t4", ProfileProgress(rows, input=KEPT))
     assert few.completed_by(many).input is many.completed_by(few).input is KEPT
+
+
+def test_rates_that_only_noise_tells_apart_do_not_make_a_job_ask_for_more_cpus() -> None:
+    rows = (InputRow(12, 1010.0), InputRow(9, 990.0), InputRow(6, 600.0), InputRow(1, 100.0))
+    found = sensitivity_of(MeasuredInput(rows, 12, done=True), None)
+    assert found is not None
+    share = Share(3.0, 8.0, 12.0, 32.0)
+    assert best_case(found, 1, share) == (9.0, 8.0)
+    assert float(found.rate(1, 9.0, 8.0)) == pytest.approx(1000.0)

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import psutil
@@ -186,5 +187,51 @@ def test_the_pace_of_a_program_changes_while_it_runs() -> None:
     program.keep_pace(1.0)
     while process.status() == psutil.STATUS_STOPPED:
         os.sched_yield()
+    program.kill()
+    program.wait()
+
+
+def test_a_program_and_what_it_has_started_keep_to_their_cores_and_to_others_later(tmp_path: Path) -> None:
+    first, *_, last = sorted(os.sched_getaffinity(0))
+    said: list[str] = []
+    spoke = threading.Semaphore(0)
+
+    def pass_on(text: str) -> None:
+        said.append(text)
+        spoke.release()
+
+    # A child in the background, which becomes one of the guard, and the program itself: each tells its cores.
+    go_on = tmp_path / "go-on"
+    os.mkfifo(go_on)
+    script = f"""
+import os
+child = os.fork() == 0
+if child and os.fork():
+    os._exit(0)
+print(child, sorted(os.sched_getaffinity(0)), flush=True)
+if child:
+    with open({str(go_on)!r}) as waits:
+        waits.read()
+    print("later", sorted(os.sched_getaffinity(0)), flush=True)
+else:
+    os.wait()
+    os.kill(os.getpid(), 19)
+"""
+    program = GuardedProgram([sys.executable, "-c", script], dict(os.environ), None, pass_on, cores=(first,))
+    while "True" not in "".join(said) or "False" not in "".join(said):
+        assert spoke.acquire(timeout=20)
+    assert f"True [{first}]" in "".join(said)
+    assert f"False [{first}]" in "".join(said)
+    program.keep_to((last,))
+    deadline_s = time.monotonic() + 20
+    while os.sched_getaffinity(program.pid) != {last}:
+        assert time.monotonic() < deadline_s
+    go_on.write_text("")
+    while "later" not in "".join(said):
+        assert spoke.acquire(timeout=20)
+    assert f"later [{last}]" in "".join(said)
+    program.keep_to(())
+    while os.sched_getaffinity(program.pid) != set(os.sched_getaffinity(0)):
+        assert time.monotonic() < deadline_s
     program.kill()
     program.wait()
