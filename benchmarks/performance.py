@@ -268,6 +268,19 @@ BENCHMARKS = (
         ),
     ),
     Benchmark(
+        "synergy_live",
+        "12 jobs of 1 GPU at once, four of which wait for input, on two emulated nodes of 4 GPUs and 12 CPUs "
+        "under `fifo`; the recorded submissions are then simulated.",
+        (
+            Figure("mean_jct_ratio", "mean JCT under `proportional` over that under `tune`", ">= 1.3"),
+            Figure("simulated_ratio", "the same, simulated"),
+            Figure("live_vs_simulated", "mean JCT simulated against live, the worse of both", "<= 0.10"),
+            Figure("jobs_lost", "jobs that did not succeed", "= 0"),
+            Figure("restarts", "restarts of all jobs", "= 0"),
+        ),
+        timeout_s=1800.0,
+    ),
+    Benchmark(
         "shares_exact",
         "Plans with teams keep caps, meet guarantees as the exact program does, and prove their gaps.",
         (

@@ -1,4 +1,7 @@
-"""Two jobs share an emulated GPU under `lucid`: one is killed, and the other goes on at full speed, as it was."""
+"""Two jobs share an emulated GPU under `lucid`: one is killed, and the other goes on at full speed, as it was.
+
+Both have half of the GPU's CPUs and memory meanwhile, which reaches loader workers and cache without a restart.
+"""
 
 from __future__ import annotations
 
@@ -18,20 +21,32 @@ pytestmark = [pytest.mark.live, pytest.mark.slow, pytest.mark.timeout(400)]
 TRAIN = """
 import sys
 import coadapt, torch
-from torch.utils.data import DataLoader, TensorDataset
+from torch.utils.data import DataLoader, Dataset, get_worker_info
 
+class Samples(Dataset):
+    def __init__(self):
+        self.read = coadapt.cached(lambda index: bytes(1 << 14))
+
+    def __len__(self):
+        return 512
+
+    def __getitem__(self, index):
+        self.read(index)
+        return torch.randn(4), index, get_worker_info().num_workers
+
+torch.manual_seed(0)
 model = torch.nn.Linear(4, 1)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
-loader = DataLoader(TensorDataset(torch.randn(512, 4)), batch_size=16)
+loader = DataLoader(Samples(), batch_size=16, shuffle=True, num_workers=1)
 model, optimizer, loader = coadapt.prepare(model, optimizer, loader)
 steps = open(sys.argv[1], "a", buffering=1)
-for _ in coadapt.epochs(100_000):
-    for (x,) in loader:
+for epoch in coadapt.epochs(100_000):
+    for x, indices, workers in loader:
         loss = model(x).square().mean()
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-        steps.write("step\\n")
+        steps.write(f"{epoch} {' '.join(map(str, indices.tolist()))} by {workers[0]} step\\n")
 """
 PLAIN = """
 import os, sys
@@ -72,7 +87,7 @@ def tell(folder: str) -> dict[str, Any]:
         state_dir=str(state_dir), policy="lucid", policy_options=OPTIONS, round_interval_s=1.0, debounce_s=0.2
     )
     told: dict[str, Any] = {}
-    client = local_cluster.up("1x t4:1@prof, 1x t4:1", settings=settings)
+    client = local_cluster.up("1x t4:1/4/8@prof, 1x t4:1/4/8", settings=settings)
     try:
         native = client.submit(home / "native.yaml")
         fixed = client.submit(home / "fixed.yaml")
@@ -97,6 +112,7 @@ def tell(folder: str) -> dict[str, Any]:
         told["explained"] = client.explain(native)["lines"]
         mark = lines(files["native"])
         until(lambda: lines(files["native"]) > mark + 5)
+        until(lambda: workers(files["native"])[-1] == 2)
         pids = re.findall(r"begins (\d+)", files["fixed"].read_text())
         os.kill(int(pids[-1]), signal.SIGKILL)
         until(lambda: row(fixed)["status"] == "failed")
@@ -104,7 +120,10 @@ def tell(folder: str) -> dict[str, Any]:
         until(lambda: "alone on emulated GPU 0 again" in "".join(client.logs(native)))
         mark = lines(files["native"])
         until(lambda: lines(files["native"]) > mark + 5)
+        until(lambda: workers(files["native"])[-1] == 4)
         after = row(native)
+        told["workers"] = list(dict.fromkeys(workers(files["native"])))
+        told["seen"] = seen(files["native"])
         told["changed"] = [
             after[name] - before[name] for name in ("restarts", "resizes", "recoveries", "evictions")
         ]
@@ -119,6 +138,20 @@ def tell(folder: str) -> dict[str, Any]:
 
 def lines(file: Path) -> int:
     return file.read_text().count("step\n") if file.exists() else 0
+
+
+def workers(file: Path) -> list[int]:
+    """Return how many loader workers there were at each step."""
+    return [int(line.split()[-2]) for line in file.read_text().splitlines()[:-1]]
+
+
+def seen(file: Path) -> dict[int, list[int]]:
+    """Return the samples of each whole epoch."""
+    found: dict[int, list[int]] = {}
+    for line in file.read_text().splitlines()[:-1]:
+        epoch, *indices = map(int, line.split()[:-3])
+        found.setdefault(epoch, []).extend(indices)
+    return {epoch: sorted(indices) for epoch, indices in found.items() if epoch < max(found)}
 
 
 @pytest.fixture(scope="module")
@@ -136,6 +169,14 @@ def test_both_are_shown_on_one_gpu_with_the_source_of_their_speeds(told: dict[st
 def test_the_survivor_of_a_killed_partner_goes_on_without_a_restart(told: dict[str, Any]) -> None:
     assert told["changed"] == [0, 0, 0, 0]
     assert "it is alone on emulated GPU 0 again, at full speed" in told["log"]
+
+
+def test_loader_workers_follow_the_cpus_of_a_pair_and_each_sample_is_seen_once(
+    told: dict[str, Any],
+) -> None:
+    assert {2, 4} <= set(told["workers"]), "half of the 4 CPUs beside a partner, and all of them alone"
+    assert told["seen"]
+    assert all(indices == list(range(512)) for indices in told["seen"].values())
 
 
 def test_the_use_of_an_emulated_gpu_is_what_the_job_file_says(told: dict[str, Any]) -> None:
