@@ -9,6 +9,7 @@ from coadapt.core.job import JobSpec, JobState, Phase
 from coadapt.core.placement import NodeShare, Placement
 from coadapt.core.slot import Slot
 from coadapt.core.teams import Team, Teams
+from coadapt.estimators.sensitivity.measured import MeasuredSensitivity
 from coadapt.policies.contract.round import JobView, Plan, Round
 from coadapt.scheduler.jobs.record import JobRecord, ProfileRun
 from coadapt.scheduler.nodes.node_view import NodesSnapshot
@@ -133,3 +134,23 @@ def test_a_cap_that_others_hold_or_of_another_pool_keeps_nobody_from_moving() ->
     job = replace(record("a"), spec=spec)
     sent = actions({"a": job}, {"a": job}, planned([job], a=on(m=2)), NODES, 60.0, 0.0, teams)
     assert sent == [Assign("a", (slot("m", 0), slot("m", 1)))]
+
+
+def test_cpus_that_a_plan_leaves_show_the_speed_of_inputs_and_go_back_with_the_next_plan() -> None:
+    cluster = Cluster((Node("n", "t4", 4, cpus=16.0, memory_gib=64.0),))
+    nodes = NodesSnapshot(cluster, {"n": "ln"}, frozenset("n"), ready=True)
+    climbs = MeasuredSensitivity((1.0, 4.0), (10.0, 40.0))
+
+    def slots(jobs: list[JobRecord], **gpus: int) -> dict[str, float]:
+        plan = Plan({id: Placement("t4", (NodeShare("n", count, 4.0 * count),)) for id, count in gpus.items()})
+        views = [JobView(id, SPEC, sensitivity=climbs if id == "a" else None) for id in gpus]
+        snapshot = Snapshot(Round(0.0, 60.0, cluster, views), {WORK.id: WORK} if WORK.id in gpus else {})
+        found = plan_slots(snapshot, plan, nodes, jobs, _raise, provisions=True).slots
+        return {id: sum(slot.cpus for slot in of) for id, of in found.items()}
+
+    a, b = record("a"), record("b")
+    assert slots([a], a=1) == {"a": 8.0}, "twice as many as were measured"
+    assert slots([a, b], a=1, b=2) == {"a": 8.0, "b": 8.0}
+    assert slots([a, b], a=1, b=3) == {"a": 4.0, "b": 12.0}
+    run = {WORK.id: 1}
+    assert slots([a], **run) == {WORK.id: 16.0}, "a profile run has all that is left"
