@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -61,6 +62,20 @@ def test_all_ranks_are_told_to_end() -> None:
         made.until(lambda event, rank=rank: isinstance(event, Said) and event.rank == rank)
     made.processes.send(Terminate(20.0))
     assert [(event.code, event.overdue) for event in made.ended()] == [(-15, False), (-15, False)]
+
+
+def test_all_ranks_keep_to_the_cores_of_their_node_and_to_others_later() -> None:
+    first, *_, last = sorted(os.sched_getaffinity(0))
+    say = "import os, sys, time; print(sorted(os.sched_getaffinity(0)), flush=True)\n"
+    wait = f"while os.sched_getaffinity(0) != {{{last}}}: time.sleep(0.01)\n"
+    made = CommandNode(python(say + wait, 2))
+    made.processes.keep_to((first,))
+    made.processes.send(BEGIN)
+    for rank in (0, 1):
+        made.until(lambda event, rank=rank: isinstance(event, Said) and event.rank == rank)
+        assert made.output(rank) == f"[{first}]\n"
+    made.processes.keep_to((last,))
+    assert made.ended() == [Ended(0, 0), Ended(1, 0)]
 
 
 REPORT = "import coadapt; coadapt.report(step=3, steps=12, loss=0.5)"
