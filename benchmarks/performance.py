@@ -1031,6 +1031,23 @@ BENCHMARKS = (
         timeout_s=7200.0,
     ),
     Benchmark(
+        "provisioned_goodput",
+        "`sia` and `coadapt` hand out CPUs and memory by gain, on Sia's traces with jobs that wait for input.",
+        tuple(
+            figure
+            for policy in ("sia", "coadapt")
+            for figure in (
+                Figure(f"{policy}/mean_jct_ratio", f"`{policy}`: mean JCT, `priced` over shares", "<= 0.9"),
+                Figure(f"{policy}/waiting_ratio", "the same of jobs that gain by more than their share"),
+                Figure(f"{policy}/others_ratio", "the same of the others"),
+                Figure(f"{policy}/philly/mean_jct_ratio", "the same on Philly's trace, 20 jobs/h"),
+                Figure(f"{policy}/rate_50/mean_jct_ratio", "the same at 50 jobs/h"),
+                Figure(f"{policy}/restarts_ratio", "restarts over those with shares"),
+            )
+        ),
+        timeout_s=3600.0,
+    ),
+    Benchmark(
         "synergy_time",
         "A round that chooses CPUs, memory and nodes is short.",
         (

@@ -120,6 +120,7 @@ def simulation(
     shared = None if under.shares is None else shares_of(under.shares, workload, nodes)
     traits = make_policy(policy, **options).traits
     workload = as_replayed(workload, traits)
+    _follow_inputs(workload, source)
     beside = shared_gpus(under, whole) if traits.shares_gpus or under.pairs or under.usage else None
 
     def engine(part: Workload, on: Cluster) -> Engine:
@@ -278,6 +279,15 @@ def column_of(traits: PolicyTraits, workload: Workload, source: Source, under: C
     return replace(found, knows_uses=under.usage is not None or any(one is not None for one in workload.uses))
 
 
+def _follow_inputs(workload: Workload, source: Source) -> None:
+    """Raise ValueError if a job has an input that it cannot follow."""
+    at = next((at for at, one in enumerate(workload.inputs) if one is not None), None)
+    if at is not None and (isinstance(source, Rated | Tabulated | InputBound) or not _trains(workload)):
+        raise ValueError(
+            f"trace: job {workload.ids[at]}: input is only for jobs that train a model; leave it out here"
+        )
+
+
 def _runs_somewhere(workload: Workload, rates: Rates, gpu_types: Sequence[str]) -> None:
     """Raise ValueError if the cluster has no GPU type on which a job's speed was measured."""
     for id, name, gpus in zip(workload.ids, workload.applications, workload.gpus.tolist(), strict=True):
@@ -343,9 +353,11 @@ def kept(
 ) -> SavedRun:
     """Return a run with the fairness and the work of its jobs, which need runs of jobs alone.
 
-    If the jobs are no applications, both are known of jobs with lengths only.
+    If the jobs are no applications, both are known of jobs with lengths only. Of jobs that wait for their input
+    they are not known.
     """
-    alone = baseline if all(outcome.workload.applications) else None
+    workload = outcome.workload
+    alone = baseline if all(workload.applications) and not any(workload.inputs) else None
     rho = finish_time_fairness(outcome, alone)
     return SavedRun(label, outcome, rho, np.asarray(work_gpu_s(outcome, alone), float), about, conditions or {})
 

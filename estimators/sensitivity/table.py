@@ -91,6 +91,11 @@ class TabulatedSensitivity:
         if not self.grids or min(self.grids) < 1:
             raise ValueError(f"grids: {sorted(self.grids)} GPUs; at least one number of 1 or more is accepted")
 
+    def times(self, factor: float) -> TabulatedSensitivity:
+        """Return the same with all speeds multiplied, as from relative ones to samples/s."""
+        grids = {gpus: SpeedGrid(one.cpus, one.memory_gib, factor * one.speed) for gpus, one in self.grids.items()}
+        return TabulatedSensitivity(grids, self.knows_memory)
+
     def grid(self, gpus: int) -> SpeedGrid:
         """Return the grid that counts for so many GPUs."""
         smaller = [one for one in self.grids if one <= gpus]

@@ -36,10 +36,8 @@ def _step(held: Held, room: NodeRoom) -> tuple[float, int] | None:
     cpus, memory_gib, speed = choices.lists
     if held.speed >= speed[choices.best] - LEAST_GAIN:
         return None
-    gpus = held.need.gpus
     found: tuple[float, int] | None = None
-    free_c = min(float(room.cpus[node]) * gpus / here for node, here in held.places)
-    free_m = min(float(room.memory_gib[node]) * gpus / here for node, here in held.places)
+    free_c, free_m = room.more_for(held)
     node = held.places[0][0]
     all_c, all_m = float(room.totals.cpus[node]), float(room.totals.memory_gib[node])
     for k in range(choices.best, -1, -1):

@@ -115,8 +115,8 @@ def _swap(room: NodeRoom) -> None:
         source = int(np.argmax(lacks))
         if lacks[source] <= SLACK:
             return
-        tenants = room.tenants[source].items()
-        losses = [found[0] for job, gpus in tenants if (found := cheapest(room.held[job], gpus, source, room))]
+        held = (room.held[job] for job in room.tenants[source])
+        losses = [found[0] for one in held if (found := cheapest(one, source, room))]
         if not losses:
             return
         best: tuple[float, str, int, str | None] | None = None

@@ -151,6 +151,12 @@ class NodeRoom:
             self.cpus[node] += gpus * cpus
             self.memory_gib[node] += gpus * memory_gib
 
+    def more_for(self, held: Held) -> tuple[float, float]:
+        """Return how many more CPUs and GiB a job could have in all, by what is free on each of its nodes."""
+        cpus = min(float(self.cpus[node]) / gpus for node, gpus in held.places)
+        memory_gib = min(float(self.memory_gib[node]) / gpus for node, gpus in held.places)
+        return max(cpus, 0.0) * held.need.gpus, max(memory_gib, 0.0) * held.need.gpus
+
     def is_short(self, node: int) -> bool:
         """Return whether jobs have more of a node's CPUs or memory than there are."""
         return bool(self.cpus[node] < -SLACK or self.memory_gib[node] < -SLACK)

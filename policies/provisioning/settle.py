@@ -12,40 +12,50 @@ def step_down(room: NodeRoom, nodes: Iterable[int] | None = None) -> None:
 
     Every choice is at least as fast as the share, so the last step is what fits within it.
     """
-    for node in range(len(room.tenants)) if nodes is None else nodes:
-        while room.is_short(node):
-            best: tuple[float, Held, int] | None = None
-            for job, gpus in room.tenants[node].items():
-                held = room.held[job]
-                found = cheapest(held, gpus, node, room)
-                if found is not None and (best is None or found[0] < best[0]):
-                    best = (found[0], held, found[1])
-            if best is None:
-                _to_shares(room, node)
-                break
-            _, held, to = best
-            cpus, memory_gib, speed = held.need.choices.lists
-            room.change(held, cpus[to], memory_gib[to], speed[to])
+    looked_at = range(len(room.tenants)) if nodes is None else list(nodes)
+    for node in looked_at:
+        while room.is_short(node) and _lowers(room, node):
+            pass
+    # What fits within a share may take more of one amount elsewhere, so a node may be short again.
+    while any(room.is_short(node) and _to_shares(room, node) for node in looked_at):
+        pass
 
 
-def cheapest(held: Held, gpus: int, node: int, room: NodeRoom) -> tuple[float, int] | None:
+def _lowers(room: NodeRoom, node: int) -> bool:
+    """Lower the job of a node that loses least for what it frees. Return False if there is none."""
+    best: tuple[float, Held, int] | None = None
+    for job in room.tenants[node]:
+        held = room.held[job]
+        found = cheapest(held, node, room)
+        if found is not None and (best is None or found[0] < best[0]):
+            best = (found[0], held, found[1])
+    if best is None:
+        return False
+    _, held, to = best
+    cpus, memory_gib, speed = held.need.choices.lists
+    room.change(held, cpus[to], memory_gib[to], speed[to])
+    return True
+
+
+def cheapest(held: Held, node: int, room: NodeRoom) -> tuple[float, int] | None:
     """Return what a job loses for what a node then has again, by its best choice for that; None: no slower one."""
     cpus, memory_gib, speed = held.need.choices.lists
-    part = gpus / held.need.gpus
+    here = next(gpus for at, gpus in held.places if at == node) / held.need.gpus
     short_c, short_m = -float(room.cpus[node]), -float(room.memory_gib[node])
     all_c, all_m = float(room.totals.cpus[node]), float(room.totals.memory_gib[node])
+    more_c, more_m = room.more_for(held)
     found: tuple[float, int] | None = None
     for k in range(len(speed)):
         if speed[k] > held.speed:
             break
-        less_c, less_m = (held.cpus - cpus[k]) * part, (held.memory_gib - memory_gib[k]) * part
-        if less_c < min(short_c, 0.0) - SLACK or less_m < min(short_m, 0.0) - SLACK:
+        less_c, less_m = held.cpus - cpus[k], held.memory_gib - memory_gib[k]
+        if -less_c > more_c + SLACK or -less_m > more_m + SLACK:
             continue  # it would take more of what is free than there is
         frees = 0.0
         if short_c > SLACK:
-            frees += min(less_c, short_c) / all_c
+            frees += min(less_c * here, short_c) / all_c
         if short_m > SLACK:
-            frees += min(less_m, short_m) / all_m
+            frees += min(less_m * here, short_m) / all_m
         if frees <= SLACK:
             continue
         loss = (held.speed - speed[k]) / frees
@@ -54,17 +64,22 @@ def cheapest(held: Held, gpus: int, node: int, room: NodeRoom) -> tuple[float, i
     return found
 
 
-def _to_shares(room: NodeRoom, node: int) -> None:
-    """Give jobs of a node what they need within their shares, who loses least first, until it is enough."""
+def _to_shares(room: NodeRoom, node: int) -> bool:
+    """Give jobs of a node what they need within their shares, who loses least first, until it is enough.
+
+    Return whether any has something else than before.
+    """
     jobs = [room.held[job] for job in room.tenants[node]]
     lows = [(held.speed - held.need.choices.lists[2][held.need.choices.low], at) for at, held in enumerate(jobs)]
+    changes = False
     for _, at in sorted(lows):
-        if not room.is_short(node):
-            return
         held = jobs[at]
-        cpus, memory_gib, speed = held.need.choices.lists
-        low = held.need.choices.low
-        room.change(held, cpus[low], memory_gib[low], speed[low])
+        cpus, memory_gib, speed = (one[held.need.choices.low] for one in held.need.choices.lists)
+        if not room.is_short(node) or (held.cpus, held.memory_gib) == (cpus, memory_gib):
+            continue
+        room.change(held, cpus, memory_gib, speed)
+        changes = True
+    return changes
 
 
 def drop_what_exceeds(room: NodeRoom) -> None:

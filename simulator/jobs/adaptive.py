@@ -17,6 +17,7 @@ from ...estimators.goodput import JobModel
 from ..traces.tables import Floats
 from ..traces.workload import Ints, Workload
 from .applications import Application
+from .inputs import Inputs
 from .shapes import joins, shape_of
 from .step_times import Shape, StepTime
 from .told_models import ToldModels
@@ -63,6 +64,8 @@ class AdaptiveWorld:
 
     `slowdown`: factor by which a model trains slower than its measured steps say, by name; `*`: all others.
     `cluster`: where the jobs run; with it, policies are told how long rigid jobs need.
+
+    Where the workload tells of a job's input, the slower of it and the GPU step decides; raise as `Inputs` does.
     """
 
     learns = True
@@ -81,6 +84,7 @@ class AdaptiveWorld:
         self._slow = [
             1.0 if slowdown is None else slowdown.get(a.name, slowdown.get("*", 1.0)) for a in applications
         ]
+        self._inputs = Inputs(workload, cluster)
         self.told = ToldModels(workload, applications, knowledge, cluster)
         self._epoch = [0] * len(workload)
         self._batch: list[Batch | None] = [None] * len(workload)
@@ -135,6 +139,7 @@ class AdaptiveWorld:
         batch = self.knowledge.choose(job, placement.gpu_type, shape)
         time = application.step_times[placement.gpu_type].at(shape, batch.local_bsz)
         step_s = time.step_s + batch.accumulation * time.pass_s
+        step_s = max(step_s, batch.total(sum(shape)) / self._inputs.samples_per_s(job, placement))
         gain = application.statistics.gain(batch.total(sum(shape)), self._epoch[job])
         boundary = float(application.statistics.boundaries[self._epoch[job]])
         return ProgressRate(gain / step_s / self._slow[job], boundary), batch

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 
 import numpy as np
 
 from ...core.cluster import Cluster
 from ...core.expected import Expected, ExpectedSource
 from ...core.placement import Placement
-from ...estimators.sensitivity.model import Sensitivity, speed
+from ...estimators.sensitivity.model import Sensitivity
 from ...policies.provisioning.shares import check_amounts
 from ..traces.input_profiles import InputProfiles
 from ..traces.tables import Floats
 from ..traces.workload import Ints, Workload
 from .fixed_size import FixedSizeWorld, RestartS, half_a_minute
+from .inputs import amounts_of_gpu, rate_of
 from .told import ToldByTrace
 from .world import ProgressRate
 
@@ -87,7 +87,6 @@ class InputBoundWorld(FixedSizeWorld):
         if (short := np.flatnonzero(~(self.work_s > 0))).size:
             raise ValueError(f"trace: job {workload.ids[short[0]]} has neither a duration nor steps")
         self.told = ToldInput(self.restart_s, self.work_s, self._sensitivities, at_share / self._reference)
-        self._speed = lru_cache(maxsize=65536)(_speed)
 
     def _with(self, share: tuple[float, float]) -> Floats:
         """Return (jobs,) the speed of each job with a share of CPUs and memory for each GPU."""
@@ -96,27 +95,15 @@ class InputBoundWorld(FixedSizeWorld):
         for id, one, gpus in columns:
             if (refusal := one.refusal(gpus, gpus * share[0], gpus * share[1])) is not None:
                 raise ValueError(f"trace: job {id}: {refusal}")
-            found.append(_speed(one, gpus, *share))
+            found.append(rate_of(one, gpus, *share))
         return np.array(found, float)
 
     def moves(self, job: int, placement: Placement, progress: float) -> ProgressRate:
         """Return the rate with the CPUs and the memory of a placement."""
-        cpus = memory_gib = np.inf
-        for share in placement.shares:
-            node = self._nodes[share.node_id]
-            given = share.cpus or share.memory_gib
-            cpus = min(cpus, (share.cpus if given else node.cpus * share.gpus / node.gpus) / share.gpus)
-            memory = share.memory_gib if given else node.memory_gib * share.gpus / node.gpus
-            memory_gib = min(memory_gib, memory / share.gpus)
-        rate = self._speed(self._sensitivities[job], placement.gpus, round(cpus, 9), round(memory_gib, 9))
+        rate = rate_of(self._sensitivities[job], placement.gpus, *amounts_of_gpu(placement, self._nodes))
         if placement.nodes > 1:
             rate *= self._penalty
         return ProgressRate(rate / float(self._reference[job]), float(self.work_s[job]))
 
     def ends(self, jobs: Ints) -> Floats:
         return self.work_s[jobs]
-
-
-def _speed(sensitivity: Sensitivity, gpus: int, cpus: float, memory_gib: float) -> float:
-    """Return the speed of a job with CPUs and memory for each of its GPUs."""
-    return float(speed(sensitivity, gpus, gpus * cpus, gpus * memory_gib))

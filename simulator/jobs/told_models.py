@@ -13,10 +13,10 @@ from ...core.expected import Expected
 from ...core.training_config import Adaptivity, Count
 from ...estimators.goodput import JobModel
 from ...estimators.predictor import Work, asked_speeds, predict
+from ...estimators.sensitivity.model import Sensitivity
 from ..traces.tables import Floats
 from ..traces.workload import Ints, Workload
 from .applications import Application
-from .told import ToldNoInput
 
 
 class ModelSource(Protocol):
@@ -26,7 +26,7 @@ class ModelSource(Protocol):
         """Return what is known of a job by now; None: nothing."""
 
 
-class ToldModels(ToldNoInput):
+class ToldModels:
     """Tell a job's fitted model, and the work that its epochs leave.
 
     Args:
@@ -58,6 +58,10 @@ class ToldModels(ToldNoInput):
     def model(self, job: int) -> JobModel | None:
         """Return the model that is fitted to the job's measurements."""
         return self._knowledge.model(job)
+
+    def sensitivity(self, job: int) -> Sensitivity | None:
+        """Return the true one, as a profile run measures it."""
+        return self._workload.inputs[job]
 
     def rates(self, job: int) -> Mapping[str, float] | None:
         """Return None, because the model says it."""

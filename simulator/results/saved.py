@@ -176,6 +176,7 @@ def _outcome(about: Mapping[str, Any], columns: Mapping[str, np.ndarray]) -> Out
             profiles=((),) * count,
             uses=(None,) * count,
             restart_s=np.full(count, np.nan),
+            inputs=(None,) * count,
             began_s=float(about["began_s"]),
         ),
         cluster=_cluster(about["nodes"]),

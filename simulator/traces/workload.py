@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 from pydantic import ConfigDict
 
 from ...core.training_config import Adaptivity
+from ...estimators.sensitivity.measured import MeasuredSensitivity
+from ...estimators.sensitivity.model import Sensitivity
 from .final_state import FinalState
 from .recorded import RecordedModel, RecordedProfile, RecordedUse
 from .tables import DAY_S, Floats
@@ -32,6 +34,7 @@ class TraceJob:
     `name`: what its user called it. `cpus`: of all its GPUs together; 0: not known.
     `state`: how it ended, which nobody knows before. `waited_s`: how long it waited for its GPUs where it ran.
     `uses`: what it uses of its GPUs. `restart_s`: what a start elsewhere costs it; None: what it costs all.
+    `input`: samples/s that it reads and prepares; None: its GPUs never wait for input.
     """
 
     __pydantic_config__ = ConfigDict(extra="forbid")
@@ -57,6 +60,7 @@ class TraceJob:
     waited_s: float | None = None
     uses: RecordedUse | None = None
     restart_s: float | None = None
+    input: MeasuredSensitivity | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,6 +88,7 @@ class Workload:
     waited_s: Floats  # from submission to the first GPUs, where it ran; nan: not known
     uses: tuple[RecordedUse | None, ...]
     restart_s: Floats  # nan: what a start costs all
+    inputs: tuple[Sensitivity | None, ...]  # in samples/s; None: GPUs never wait for input
     began_s: float = 0.0  # seconds since 1970 at second 0 of the trace, by the clock of its cluster
 
     @classmethod
@@ -129,6 +134,7 @@ class Workload:
             waited_s=_known([row.waited_s for row in rows]),
             uses=tuple(row.uses for row in rows),
             restart_s=_known([row.restart_s for row in rows]),
+            inputs=tuple(row.input for row in rows),
             began_s=began_s,
         )
 
@@ -148,7 +154,8 @@ class Workload:
         """Return the jobs by how long they take alone on the GPUs they ask for, where that of all is known."""
         if np.isnan(self.duration_s).any():
             return self
-        return replace(self, applications=("",) * len(self), models=(None,) * len(self))
+        nothing = (None,) * len(self)
+        return replace(self, applications=("",) * len(self), models=nothing, inputs=nothing)
 
     def and_also(self, more: Workload) -> Workload:
         """Return the jobs of both, in order of submission."""

@@ -15,6 +15,8 @@ from coadapt.core.cluster import Cluster, Node
 START = "name: demo\nscript: train.py\n"
 SCRIPT = "import coadapt\n"
 MIXED = Cluster((Node("n1", "a100", 4), Node("n2", "rtx", 4), Node("n3", "t4", 2), Node("n4", "t4", 2)))
+SMALL = Cluster((Node("n1", "a100", 4, cpus=32.0, memory_gib=256.0),))
+BARE = Cluster((Node("n1", "a100", 4, emulated=True),))  # states neither
 # Ten levels of ten aliases each: 10^10 values if it were expanded.
 BOMB = "a: &a [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
     f"{name}: &{name} [{', '.join([f'*{before}'] * 10)}]\n"
@@ -24,12 +26,16 @@ BOMB = "a: &a [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
 
 @dataclass(frozen=True)
 class BadJob:
-    """A job file that is wrong. `error` follows `job.yaml: `. Files lie beside it; a value "-> x" is a link."""
+    """A job file that is wrong. `error` follows `job.yaml: `. Files lie beside it; a value "-> x" is a link.
+
+    cluster: that it would be for.
+    """
 
     what: str
     job: str | bytes
     error: str
     files: Mapping[str, str] = field(default_factory=lambda: {"train.py": SCRIPT})
+    cluster: Cluster = MIXED
 
 
 def training(text: str) -> str:
@@ -349,6 +355,27 @@ BAD_JOBS = [
         "resources.cpus_per_gpu: -1 is not a number of at least 0",
     ),
     BadJob(
+        "more CPUs than a node has",
+        START + "resources: {cpus_per_gpu: 33}\n",
+        "resources.cpus_per_gpu: 33 is more than any node has for each GPU of a replica; most that are accepted: "
+        "a100 32",
+        cluster=SMALL,
+    ),
+    BadJob(
+        "more memory than a node has",
+        START + "resources: {memory_gib_per_gpu: 300}\n",
+        "resources.memory_gib_per_gpu: 300 is more than any node has for each GPU of a replica; most that are "
+        "accepted: a100 256",
+        cluster=SMALL,
+    ),
+    BadJob(
+        "an input profile on nodes without CPUs",
+        START + "emulation: {input: {cpus: [1], prepared: [5]}}\n",
+        "emulation.input: no emulated node has a CPU and memory for each of its GPUs; start nodes with both, as "
+        "by --emulate '2x t4:4/16/128'",
+        cluster=BARE,
+    ),
+    BadJob(
         "memory that is no number",
         START + "resources: {memory_gib_per_gpu: .nan}\n",
         "resources.memory_gib_per_gpu: NaN is not a finite number",
@@ -454,7 +481,7 @@ def one_line(case: BadJob, folder: Path) -> str:
         spec = jobfile.load(job)
     except jobfile.JobFileError as error:
         return str(error)
-    return "\n".join(f"{job}: {problem}" for problem in jobfile.misfits(spec, MIXED))
+    return "\n".join(f"{job}: {problem}" for problem in jobfile.misfits(spec, case.cluster))
 
 
 # `coadapt up --emulate TEXT` and its one line.

@@ -20,6 +20,7 @@ class BadProvisioning:
     """What is wrong, the words behind `coadapt simulate`, and the sentence. {dir}: the folder of the user's files.
 
     profile: fields of the profile in {dir}/profiles.json that are not sound. trace: the text of {dir}/trace.csv.
+    input: of the only job in {dir}/elastic.jsonl, which trains cifar10.
     """
 
     what: str
@@ -27,14 +28,17 @@ class BadProvisioning:
     error: str
     profile: dict[str, Any] = field(default_factory=dict)
     trace: str = "0,image,0.0,2000,1\n"
+    input: dict[str, Any] = field(default_factory=lambda: {"cpus": [1.0], "prepared": [50.0]})
 
     def answer(self, folder: Path) -> str:
         """Return what the command says, with {dir} for the folder."""
         sound = {"tput": [[1.0] * 5] * 9, "iter_time": 0.5}
         (folder / "profiles.json").write_text(json.dumps({"models": {"image_1": sound | self.profile}}))
         (folder / "trace.csv").write_text(self.trace)
+        job = {"id": "a", "submit_s": 0, "application": "cifar10", "adaptivity": "adaptive", "input": self.input}
+        (folder / "elastic.jsonl").write_text(json.dumps(job) + "\n")
         told = io.StringIO()
-        words = f"--profiles {folder}/profiles.json {self.words.format(dir=folder)}".split(" ")
+        words = self.words.format(dir=folder).split(" ")
         with redirect_stderr(told), redirect_stdout(io.StringIO()):
             status = run(["simulate", *words])
         line = told.getvalue().removeprefix("coadapt: ").strip().replace(str(folder), "{dir}")
@@ -45,7 +49,9 @@ def _tput(value: float) -> dict[str, Any]:
     return {"tput": [[1.0] * 5] * 8 + [[1.0, value, 1.0, 1.0, 1.0]]}
 
 
-TRACE = "--trace {dir}/trace.csv --cluster v100:8 --policy fifo --policy-option provisioning=tune"
+FILE = "--profiles {dir}/profiles.json "
+TRACE = FILE + "--trace {dir}/trace.csv --cluster v100:8 --policy fifo --policy-option provisioning=tune"
+ELASTIC = "--trace {dir}/elastic.jsonl --cluster a100:8/24/500 --policy sia --policy-option provisioning=priced"
 
 BAD_PROVISIONING = [
     BadProvisioning(
@@ -78,6 +84,50 @@ BAD_PROVISIONING = [
         "cpus: node v100-0000 states none; provisioning needs the CPUs and the memory of every node with GPUs",
     ),
     BadProvisioning(
+        "a share below the grid",
+        TRACE.replace("v100:8", "v100:8/24/80"),
+        "--trace: job 0: memory_gib: a share of 10 per GPU is outside what was measured; 20.83 to 250 is accepted",
+    ),
+    BadProvisioning(
+        "a share above the grid",
+        TRACE.replace("v100:8", "v100:8/200/500"),
+        "--trace: job 0: cpus: a share of 25 per GPU is outside what was measured; 1 to 24 is accepted",
+    ),
+    BadProvisioning(
+        "less memory than the processes need",
+        ELASTIC,
+        "--trace: job a: memory_gib: a share of 62.5 per GPU is less than the 80 GiB that each GPU's processes "
+        "need",
+        input={
+            "cpus": [1.0],
+            "prepared": [50.0],
+            "reading": {"dataset_gib": 100.0, "samples": 1000, "storage_gib_per_s": 1.0, "process_gib": 80.0},
+        },
+    ),
+    BadProvisioning(
+        "an input on nodes without CPUs",
+        ELASTIC.replace("/24/500", ""),
+        "cpus: node a100-0000 states none; provisioning needs the CPUs and the memory of every node with GPUs",
+    ),
+    BadProvisioning(
+        "an input that is negative",
+        ELASTIC,
+        "{dir}/elastic.jsonl: line 1: input: prepared: [-1.0] is not accepted; samples/s above 0 are",
+        input={"cpus": [1.0], "prepared": [-1.0]},
+    ),
+    BadProvisioning(
+        "an input unlike its axis",
+        ELASTIC,
+        "{dir}/elastic.jsonl: line 1: input: prepared: 1 rates for 2 CPU counts; one for each is accepted",
+        input={"cpus": [1.0, 2.0], "prepared": [1.0]},
+    ),
+    BadProvisioning(
+        "an unknown mechanism of sia",
+        ELASTIC.replace("priced", "fair"),
+        "--policy-option: policy sia: provisioning: 'fair' is not accepted, must be one of proportional, greedy, "
+        "tune, optimal, priced",
+    ),
+    BadProvisioning(
         "an unknown mechanism",
         TRACE.replace("=tune", "=fair"),
         "--policy-option: policy fifo: provisioning: 'fair' is not accepted, must be one of proportional, greedy, "
@@ -96,17 +146,17 @@ BAD_PROVISIONING = [
     ),
     BadProvisioning(
         "a split without weights",
-        "--split a,b,c --cluster v100:8 --policy fifo",
+        FILE + "--split a,b,c --cluster v100:8 --policy fifo",
         "--split: 'a,b,c' is not accepted; weights such as 20,70,10 are",
     ),
     BadProvisioning(
         "a split of two tasks",
-        "--split 1,2 --cluster v100:8 --policy fifo",
+        FILE + "--split 1,2 --cluster v100:8 --policy fifo",
         "--split: [1.0, 2.0] is not accepted; weights of image, language, speech are, not all 0",
     ),
     BadProvisioning(
         "sizes that are unknown",
-        "--split 1,1,1 --sizes large --cluster v100:8 --policy fifo",
+        FILE + "--split 1,1,1 --sizes large --cluster v100:8 --policy fifo",
         "--sizes: 'large' is not accepted; single, philly or 1:80,4:20 are",
     ),
 ]

@@ -29,12 +29,13 @@ def read(path: Path) -> Workload:
             except ValidationError as error:
                 first = error.errors()[0]
                 field = ".".join(str(part) for part in first["loc"])
+                said = first["msg"].removeprefix("Value error, ")
                 if first["type"] == "unexpected_keyword_argument":
                     accepted = ", ".join(one.name for one in fields(TraceJob))
                     raise ValueError(
                         f"{path}: line {number}: {field} is no field of a job; accepted: {accepted}"
                     ) from None
-                raise ValueError(f"{path}: line {number}: {field or 'the line'}: {first['msg']}") from None
+                raise ValueError(f"{path}: line {number}: {field or 'the line'}: {said}") from None
             if not job.id.strip():
                 raise ValueError(f"{path}: line {number}: id is empty; every job needs a name of its own")
             jobs.append(job)

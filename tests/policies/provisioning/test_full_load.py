@@ -15,7 +15,6 @@ from coadapt.policies.provisioning.room import NodeRoom
 from .support import check, provided, room, share_on
 
 CPUS, MEMORY = np.array([1.0, 2, 3, 4, 6, 9, 12, 24]), np.array([10.0, 20, 40, 62.5, 125, 250])
-PLACES_ALL = [name for name in Provisioning if name is not Provisioning.GREEDY]
 
 
 def kinds(random: np.random.Generator, count: int) -> list[TabulatedSensitivity]:
@@ -76,15 +75,14 @@ def check_rounds(name: Provisioning, seeds: range) -> None:
             assert not nodes.gpus.any()
 
 
-@pytest.mark.parametrize("name", PLACES_ALL)
-def test_every_job_runs_and_none_is_slower_than_at_its_share(name: Provisioning) -> None:
-    check_rounds(name, range(20 if name is Provisioning.OPTIMAL else 150))
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("name", [Provisioning.TUNE, Provisioning.PRICED])
-def test_the_same_in_three_thousand_rounds(name: Provisioning) -> None:
+def test_in_three_thousand_rounds_every_job_runs_and_none_is_slower_than_at_its_share(name: Provisioning) -> None:
     check_rounds(name, range(3000))
+
+
+@pytest.mark.parametrize(("name", "rounds"), [(Provisioning.PROPORTIONAL, 150), (Provisioning.OPTIMAL, 20)])
+def test_the_same_under_the_other_mechanisms_that_place_all(name: Provisioning, rounds: int) -> None:
+    check_rounds(name, range(rounds))
 
 
 def test_greedy_exceeds_nothing_and_skips_some() -> None:
