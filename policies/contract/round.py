@@ -18,6 +18,7 @@ from ...core.decisions import Decision, Placed, Waiting, WaitReason
 from ...core.expected import UNKNOWN, Expected
 from ...core.job import JobSpec
 from ...core.placement import Placement
+from ...core.rewards import Rewards
 from ...core.teams import Priority
 from ...core.usage import UsageOn
 from ...estimators.goodput import GoodputModel, goodput_matrix
@@ -50,6 +51,8 @@ class JobView:
     remaining: float | None = None
     # How much it used the GPUs that it held, by GPU type. A type of which nothing is known is absent.
     usage: Mapping[str, UsageOn] = field(default_factory=dict)
+    # What ending by when is worth, in seconds since submission; None: as soon as possible, with no deadline.
+    rewards: Rewards | None = None
     # How fast its input is with given CPUs and memory; None: nobody knows.
     sensitivity: Sensitivity | None = None
 
