@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import ConfigDict
 
+from ...core.rewards import Rewards
 from ...core.training_config import Adaptivity
 from .final_state import FinalState
 from .recorded import RecordedModel, RecordedProfile, RecordedUse
@@ -32,6 +33,7 @@ class TraceJob:
     `name`: what its user called it. `cpus`: of all its GPUs together; 0: not known.
     `state`: how it ended, which nobody knows before. `waited_s`: how long it waited for its GPUs where it ran.
     `uses`: what it uses of its GPUs. `restart_s`: what a start elsewhere costs it; None: what it costs all.
+    `rewards`: what ending by when is worth; None: it has no deadline.
     """
 
     __pydantic_config__ = ConfigDict(extra="forbid")
@@ -57,6 +59,7 @@ class TraceJob:
     waited_s: float | None = None
     uses: RecordedUse | None = None
     restart_s: float | None = None
+    rewards: Rewards | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,6 +87,7 @@ class Workload:
     waited_s: Floats  # from submission to the first GPUs, where it ran; nan: not known
     uses: tuple[RecordedUse | None, ...]
     restart_s: Floats  # nan: what a start costs all
+    rewards: tuple[Rewards | None, ...]
     began_s: float = 0.0  # seconds since 1970 at second 0 of the trace, by the clock of its cluster
 
     @classmethod
@@ -129,6 +133,7 @@ class Workload:
             waited_s=_known([row.waited_s for row in rows]),
             uses=tuple(row.uses for row in rows),
             restart_s=_known([row.restart_s for row in rows]),
+            rewards=tuple(row.rewards for row in rows),
             began_s=began_s,
         )
 
