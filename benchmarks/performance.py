@@ -281,6 +281,18 @@ BENCHMARKS = (
         timeout_s=1800.0,
     ),
     Benchmark(
+        "lease_program",
+        "Who gets leases, in which cells and when: 120 nodes of 8 GPUs, 600 jobs, 24 slots of time.",
+        (
+            Figure("p99_s", "99 % of solves, s", "<= 1"),
+            Figure("gap", "proven gap, the largest", "<= 0.01"),
+            Figure("highs_median_s", "HiGHS on the printed program, repaired, median, s"),
+            Figure("short_of_highs", "part by which HiGHS' plan brings more, the largest"),
+            Figure("small/gap", "12 nodes, 60 jobs: proven gap, the largest", "= 0"),
+            Figure("small/max_s", "12 nodes: longest solve, s"),
+        ),
+    ),
+    Benchmark(
         "shares_exact",
         "Plans with teams keep caps, meet guarantees as the exact program does, and prove their gaps.",
         (

@@ -38,7 +38,19 @@ from . import webhook as webhook_verbs
 from . import whatif as whatif_verb
 from .exit_codes import AmbiguousJob, Exit, Interrupted, JobNotFound, code_of
 from .plain import printable, say
-from .replay_options import AtOnce, Estimates, Events, Format, Pairs, RoundInterval, Sizes, Split, Usage
+from .replay_options import (
+    AtOnce,
+    Deadlines,
+    Estimates,
+    Events,
+    Format,
+    NodeSpeeds,
+    Pairs,
+    RoundInterval,
+    Sizes,
+    Split,
+    Usage,
+)
 
 if TYPE_CHECKING:
     from ..client.client import Client
@@ -878,7 +890,8 @@ def simulate(
     trace: Annotated[
         Path | None,
         typer.Option(
-            help="Jobs to replay: JSON lines, CSV of Sia, COpter, Helios, Philly, PAI or Synergy, or Gavel's."
+            help="Jobs to replay: JSON lines, CSV of Sia, COpter, Helios, Philly, PAI, Chronus, ElasticFlow or "
+            "Synergy, or Gavel's."
         ),
     ] = None,
     format: Format = None,
@@ -975,6 +988,8 @@ def simulate(
     ] = None,
     pairs: Pairs = None,
     usage: Usage = None,
+    deadlines: Deadlines = None,
+    node_speeds: NodeSpeeds = None,
     jobs: Annotated[int, typer.Option(help="Without --trace: jobs to make up.")] = 160,
     rate: Annotated[float, typer.Option(help="Without --trace: jobs submitted per hour.")] = 20.0,
     split: Split = None,
@@ -1010,6 +1025,7 @@ def simulate(
     from ..simulator.engine.outages import Failures
     from ..simulator.jobs.knowledge import Knows
     from ..simulator.jobs.lengths import Lengths
+    from ..simulator.traces.deadlines import rule_of
     from . import simulate as simulation
     from .options import by_option
     from .services import services_of
@@ -1043,10 +1059,15 @@ def simulate(
             scaling=None if scaling is None else _scaling(scaling, False),
             pairs=pairs,
             usage=usage,
+            node_speeds=node_speeds,
         )
         if trace is not None and split is not None:
             raise typer.BadParameter("--split: makes jobs up, so it goes without --trace")
-        asked = simulation.AskedTrace(trace, format, jobs, rate, asked_by(split, sizes, at_once, jobs, rate))
+        derived, rule = (
+            asked_by(split, sizes, at_once, jobs, rate),
+            None if deadlines is None else rule_of(deadlines),
+        )
+        asked = simulation.AskedTrace(trace, format, jobs, rate, derived, rule)
         nodes = cluster if cluster is not None or scaling is not None else DEFAULT_CLUSTER
         compared = simulation.Comparison(asked, nodes, dict.fromkeys(names, options), under, profiles)
         with telling(lambda: _tell(COMPILING)):

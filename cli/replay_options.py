@@ -23,6 +23,18 @@ Usage = Annotated[
     Path | None,
     typer.Option(metavar="FILE.csv", help="What each job uses of its GPUs, for policies that share GPUs."),
 ]
+Deadlines = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME=VALUE,…",
+        help="Give jobs deadlines, multiples of their lengths: strict and soft are parts of the jobs, least and "
+        "most the multiples; density, and awkward, of jobs with 3, 5, 6 or 7 GPUs.",
+    ),
+]
+NodeSpeeds = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE.json", help="How much slower jobs are on more nodes: model, GPUs, nodes, speed."),
+]
 Split = Annotated[
     str | None,
     typer.Option(

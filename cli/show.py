@@ -16,6 +16,7 @@ from rich.text import Text
 
 from ..core.decisions import WaitReason
 from ..core.json_numbers import shown
+from ..core.phase import Phase
 from .plain import plain, printable
 from .predicted import ends_in, lines, starts_in
 
@@ -131,6 +132,16 @@ def left(job: JobRow, now: float) -> str:
     return ("<" if job["has_target"] else "") + duration(ends_s - now)
 
 
+def due(job: JobRow, now: float) -> str:
+    """Format the time to a job's first deadline, and of one that has ended whether it held; `-`: it has none."""
+    due_s, ended_s = job.get("due_s"), job["finished_s"]
+    if due_s is None:
+        return "-"
+    if ended_s is not None:
+        return "on time" if ended_s <= due_s and job["phase"] == Phase.SUCCEEDED else "missed"
+    return duration(due_s - now) if due_s > now else f"{duration(now - due_s)} ago"
+
+
 def jobs_table(
     jobs: Sequence[JobRow], now: float | None = None, *, missing: Sequence[str] = (), bars: bool = False
 ) -> RenderableType:
@@ -145,6 +156,7 @@ def jobs_table(
     now = time.time() if now is None else now
     table = Table(box=None, pad_edge=False, header_style="bold")
     starts = ["STARTS"] if any(starts_in(job, now) for job in jobs) else []
+    dues = ["DUE"] if any(job.get("due_s") is not None for job in jobs) else []
     names = (
         "JOB",
         "STATUS",
@@ -154,10 +166,11 @@ def jobs_table(
         *([""] if bars else []),
         "PROGRESS",
         *starts,
+        *dues,
         "ETA",
         "METRICS",
     )
-    kept = ("JOB", "STATUS", "GPUS", "PROGRESS", "STARTS", "ETA")
+    kept = ("JOB", "STATUS", "GPUS", "PROGRESS", "STARTS", "DUE", "ETA")
     for name in (*names, "AGE", "PAUSES"):
         table.add_column(name, no_wrap=name in kept, overflow="fold")
     for job in jobs:
@@ -171,6 +184,7 @@ def jobs_table(
             *([ProgressBar(total=1.0, completed=job["fraction"], width=20)] if bars else []),
             progress(job),
             *([starts_in(job, now) or "-"] if starts else []),
+            *([due(job, now)] if dues else []),
             left(job, now),
             Text(metrics(job)),
             duration(end - job["submitted_s"]),

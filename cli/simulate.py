@@ -21,6 +21,7 @@ from ..simulator.derived import Derived, derived
 from ..simulator.engine.outcome import Outcome
 from ..simulator.explained import ExplainedRound, explain
 from ..simulator.replay import baseline_of, column_of, kept, simulation, source_of
+from ..simulator.results.deadlines import MEANING_OF_DEADLINES, deadline_figures
 from ..simulator.results.identity import MADE_BY, check_same, digest, project
 from ..simulator.results.metrics import MEANING
 from ..simulator.results.power import MEANING_OF_SLEEP, power_figures
@@ -31,6 +32,7 @@ from ..simulator.scaling import MEANING_OF_COST, cost_figures, scaled
 from ..simulator.sweep_file import PolicyChoice
 from ..simulator.synthetic import synthetic
 from ..simulator.traces.cluster_file import FILES, read_cluster
+from ..simulator.traces.deadlines import DeadlineRule, with_deadlines
 from ..simulator.traces.readers import read_trace
 from ..simulator.traces.workload import Workload
 from .exit_codes import Interrupted
@@ -48,9 +50,14 @@ class AskedTrace:
     jobs: int = 160
     jobs_per_hour: float = 20.0
     derived: Derived | None = None  # jobs that are derived from Philly's shape
+    deadlines: DeadlineRule | None = None  # which jobs get deadlines, if the trace has none of its own
 
     def workload(self, seed: int) -> Workload:
         """Return the jobs. Raise ValueError, in one sentence, for a trace that is not accepted."""
+        jobs = self._jobs(seed)
+        return jobs if self.deadlines is None else with_deadlines(jobs, self.deadlines, seed)
+
+    def _jobs(self, seed: int) -> Workload:
         if self.derived is not None:
             return derived(self.derived, seed)
         if self.path is None:
@@ -66,7 +73,7 @@ class AskedTrace:
             "trace": made_up if self.path is None else self.path.name,
             "trace_sha256": digest(self.path),
             "trace_format": self.format,
-        }
+        } | ({} if self.deadlines is None else {"deadlines": self.deadlines.shown})
 
 
 class Comparison:
@@ -113,7 +120,7 @@ class Comparison:
             made = self._ready(policy)
             warm_up(policy, options)  # otherwise compiling would use up the time limits of the first rounds
             outcome = made.run()
-            figures[policy] = outcome.summary()
+            figures[policy] = outcome.summary() | deadline_figures(outcome)
             self._note_teams(policy, made, outcome)
             if (scaling := self._under.scaling) is not None:
                 figures[policy] |= cost_figures(scaling, [engine.nodes.log for engine in made.engines], outcome)
@@ -219,7 +226,8 @@ def explained(found: Mapping[str, ExplainedRound]) -> str:
 def table(summaries: Mapping[str, Mapping[str, float]]) -> RenderableType:
     """Return the figures, one column per policy."""
     view = columns_of(summaries)
-    meanings = {key: meaning for key, (meaning, _) in MEANING.items()} | MEANING_OF_SLEEP | MEANING_OF_COST
+    found = MEANING | MEANING_OF_DEADLINES
+    meanings = {key: meaning for key, (meaning, _) in found.items()} | MEANING_OF_SLEEP | MEANING_OF_COST
     for key, meaning in meanings.items():
         if all(key in summary for summary in summaries.values()):
             view.add_row(meaning, *[f"{summary[key]:.4g}" for summary in summaries.values()])

@@ -20,6 +20,7 @@ from rich.progress import (
 
 from ..policies.warm_up import COMPILING, telling, warm_up
 from ..simulator.conditions import shared
+from ..simulator.results.deadlines import MEANING_OF_DEADLINES
 from ..simulator.results.metrics import MEANING, spread
 from ..simulator.results.saved import SavedRun, load
 from ..simulator.sweep import Done, check, folder_of, here, is_done, on_ray
@@ -141,6 +142,8 @@ def _columns(finished: Sequence[Cell], out: Path) -> dict[str, list[SavedRun]]:
 def table(figures: Mapping[str, Mapping[str, tuple[float, float]]]) -> RenderableType:
     """Return a table with mean and standard deviation over traces and seeds, one column per policy and cluster."""
     view = columns_of(figures)
-    for key, (meaning, _) in MEANING.items():
+    for key, (meaning, _) in (MEANING | MEANING_OF_DEADLINES).items():
+        if key in MEANING_OF_DEADLINES and not all(key in found for found in figures.values()):
+            continue
         view.add_row(meaning, *[f"{found[key][0]:.4g} ± {found[key][1]:.2g}" for found in figures.values()])
     return view

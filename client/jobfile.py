@@ -15,7 +15,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
@@ -368,6 +368,7 @@ def _model_at(path: Iterable[str | int]) -> type[BaseModel]:
 def _models(annotation: Any) -> list[type[BaseModel]]:
     """Return the model classes in a field's type, `X` or `X | None`."""
     members = getattr(annotation, "__args__", None) or (annotation,)
+    members = [get_args(one)[0] if get_origin(one) is Annotated else one for one in members]
     return [member for member in members if isinstance(member, type) and issubclass(member, BaseModel)]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -89,13 +90,19 @@ def of_spec(
         door=spec.door.value,
         cluster=cluster is not None,
         sizes=sizes_on(spec, cluster) if cluster is not None else {},
-        refused=[*([] if anyway else overruled), *lacking(spec, secrets), *shared.refused],
+        refused=[*([] if anyway else overruled), *_passed(spec), *lacking(spec, secrets), *shared.refused],
         notes=[*_of_array(spec), *(overruled if anyway else []), *shared.notes],
     )
 
 
 def _of_array(spec: JobSpec) -> list[str]:
     return [] if spec.array is None else [f"it is an array of {spec.array.size} jobs"]
+
+
+def _passed(spec: JobSpec) -> list[str]:
+    """Return that a job's deadline has passed already."""
+    passed = "" if spec.deadline is None else spec.deadline.passed(time.time())
+    return [passed] if passed else []
 
 
 def lacking(spec: JobSpec, secrets: Callable[[], Sequence[SecretRow]] | None) -> list[str]:

@@ -12,12 +12,14 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from .deadline import Deadline
 from .doors import Door, Processes, check, completed, door, processes_of
 from .input_profile import InputProfile
 from .job_arrays import Array, filled_in, used_in
 from .job_relations import After, ResumeFrom, Retry
 from .notify import Notify, Tracker
 from .phase import Phase
+from .rewards import OnMissed
 from .span_field import Span
 from .teams import Priority, TeamName
 from .training_config import Adaptivity, TrainingConfig
@@ -204,6 +206,10 @@ class JobSpec(_Strict):
     """Words of the user's own, by which jobs are told apart."""
     time_limit: Span | None = None
     """How long the job may hold GPUs to train, in seconds or as in 24h; then it saves and ends."""
+    deadline: Deadline | None = None
+    """By when the job is to have ended: a span as 6h, an instant, or {worth: {6h: 100, 8h: 40}}."""
+    on_missed: OnMissed | None = None
+    """What becomes of it once its last deadline has passed: best-effort, which is the default, or cancel."""
     after: After | None = None
     """Jobs that have to end before this one starts: a list of those that have to succeed, or {ok: [], any: []}."""
     resume_from: ResumeFrom | None = None
@@ -251,6 +257,14 @@ class JobSpec(_Strict):
         if not rigid and self.resources.gpus is not None:
             raise ValueError(
                 f"resources.gpus: {self.resources.gpus} is only for rigid jobs; use min_gpus and max_gpus"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _misses_something(self) -> JobSpec:
+        if self.on_missed is not None and self.deadline is None:
+            raise ValueError(
+                f"on_missed: {self.on_missed} says what follows a deadline, and deadline is not given"
             )
         return self
 

@@ -120,6 +120,7 @@ class JobRow(TypedDict):
     submitted_s: float
     started_s: float | None
     finished_s: float | None
+    due_s: NotRequired[float | None]  # the first deadline; None: it has none
     restarts: int  # times its training paused and went on, but for its script's own errors
     resizes: int  # of these, for other GPUs, or more or fewer of them
     recoveries: int  # from lost workers, executors and nodes

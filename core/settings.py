@@ -15,6 +15,7 @@ from .isolation import Isolation
 from .logs import LogFormat
 from .power_settings import PowerSettings
 from .retention_settings import RetentionSettings
+from .rewards import MOST_WORTH
 from .scaling_settings import ScalingSettings
 from .webhook_settings import WebhookSettings
 
@@ -101,6 +102,8 @@ class Settings(BaseModel):
     isolation_paths: list[str] = []
     # Variables of nodes that jobs are given; `AWS_*` names all that begin so.
     pass_env: list[str] = []
+    # The most that ending a job in time may be worth, where a job file says so itself.
+    most_worth: float = Field(default=MOST_WORTH, ge=MOST_WORTH)
     max_package_mib: Annotated[int, Field(ge=1, le=500)] = 100
 
     def take(self, other: Settings) -> None:

@@ -246,7 +246,8 @@ class SchedulingCycle:
         if job.quarantine and job.active:
             return
         with self._guard.guarded(job_id):
-            for step in steps(job, nodes, self._settings, self._known.with_known, now, self._store.find):
+            serves, known = self._traits().serves_deadlines, self._known.with_known
+            for step in steps(job, nodes, self._settings, known, now, self._store.find, serves):
                 reaction = step(self._store.get(job_id))
                 if reaction.job is not job or reaction.events:
                     job = self._records.apply(reaction, now)

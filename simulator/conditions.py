@@ -55,6 +55,7 @@ class Conditions:
     `scaling`: which nodes are bought and given up; None: all nodes are there.
     `pairs`: a file of measured speeds of jobs that share GPUs; None: as a model foretells.
     `usage`: a file of what jobs use of their GPUs; None: nobody knows, so no policy shares any.
+    `node_speeds`: a file of how much slower jobs are on more nodes; None: they are not.
     `same`: what is left open is as in the live service, whatever the policy counts on.
     """
 
@@ -73,6 +74,7 @@ class Conditions:
     scaling: ScalingSettings | None = None
     pairs: Path | None = None
     usage: Path | None = None
+    node_speeds: Path | None = None
 
     def __post_init__(self) -> None:
         if not 0 <= self.boot_s < math.inf:
@@ -105,7 +107,7 @@ class Conditions:
             found["services"] = {name: dict(options) for name, options in self.services.items()}
         if self.shares is not None:
             found["shares_sha256"] = digest(self.shares)
-        for name, path in (("pairs", self.pairs), ("usage", self.usage)):
+        for name, path in (("pairs", self.pairs), ("usage", self.usage), ("node_speeds", self.node_speeds)):
             if path is not None:
                 found[f"{name}_sha256"] = digest(path)
         if self.scaling is not None:
@@ -161,6 +163,8 @@ class Column:
         if self.has_lengths:
             found["told of how long jobs take"] = TOLD[under.lengths]
         found["a restart costs a job"] = self.restart
+        if under.node_speeds is not None:
+            found["on more nodes than it needs"] = "a job is slower, as measured"
         found["noise of measurements"] = f"{under.noise:.2%}" if under.noise else "none"
         found["node failures"] = "none"
         if (failures := under.failures) is not None:

@@ -49,6 +49,7 @@ from .traces.cluster_file import SimulatedCluster
 from .traces.estimates import read_estimates
 from .traces.input_profiles import InputProfiles, is_profiles, read_profiles
 from .traces.job_usage import JobUsage, of_trace, read_usage
+from .traces.node_speeds import read_node_speeds
 from .traces.profile_runs import with_profile_runs
 from .traces.workload import Workload
 
@@ -117,6 +118,7 @@ def simulation(
     failures = under.failures
     services = SimulatedServices(under.services, workload.began_s) if under.services else None
     sources = _sources(whole, under, services)
+    spread = None if under.node_speeds is None else read_node_speeds(under.node_speeds)
     shared = None if under.shares is None else shares_of(under.shares, workload, nodes)
     traits = make_policy(policy, **options).traits
     workload = as_replayed(workload, traits)
@@ -159,7 +161,10 @@ def simulation(
             part, tables = requested(part, source.tables, on.gpu_types)
             return Engine(GoodputTableWorld(part, tables), on, made, timing, failures, services=services)
         if not _trains(part):
-            lengths = FixedLengthWorld(part, lengths=under.lengths, sources=sources)
+            node_gpus = max((node.gpus for node in on.nodes), default=1)
+            lengths = FixedLengthWorld(
+                part, lengths=under.lengths, sources=sources, spread=spread, node_gpus=node_gpus
+            )
             lengths.pooled = made.traits.crosses_pools and bool(nodes.pools)
             return Engine(lengths, on, made, timing, failures, services=services)
         jobs = [
@@ -177,6 +182,8 @@ def simulation(
     has_lengths = not isinstance(source, Rated | Tabulated | InputBound) and not _trains(workload)
     if under.lengths is not Lengths.TOLD and not has_lengths:
         raise ValueError(f"--lengths: {under.lengths} is only for traces of jobs that have a duration")
+    if spread is not None and not has_lengths:
+        raise ValueError("--node-speeds: is only for traces of jobs that have a duration")
     if not isinstance(source, Rated | Tabulated | InputBound) and not has_lengths:
         workload = _with_batches(workload, source)
     crosses = traits.crosses_pools and bool(nodes.pools)

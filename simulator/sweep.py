@@ -24,6 +24,7 @@ from .results.saved import describe, load, save
 from .sweep_file import Cell, TraceChoice
 from .synthetic import synthetic
 from .traces.cluster_file import read_cluster
+from .traces.deadlines import with_deadlines
 from .traces.readers import read_trace
 from .traces.workload import Workload
 
@@ -151,10 +152,12 @@ def on_ray(cells: Sequence[Cell], out: Path, num_cpus: int) -> Iterator[Done]:
 def _workload(trace: TraceChoice, seed: int, inputs: object) -> Workload:
     """Return the jobs of a trace. `inputs`: digests, so that a changed file is read again."""
     if trace.derived is not None:
-        return derived(trace.derived, seed)
-    if trace.path is None:
-        return synthetic(trace.jobs, trace.rate, seed)
-    return read_trace(Path(trace.path), trace.format)
+        found = derived(trace.derived, seed)
+    elif trace.path is None:
+        found = synthetic(trace.jobs, trace.rate, seed)
+    else:
+        found = read_trace(Path(trace.path), trace.format)
+    return found if trace.rule is None else with_deadlines(found, trace.rule, seed)
 
 
 @lru_cache(maxsize=8)

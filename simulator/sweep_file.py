@@ -21,6 +21,7 @@ from .jobs.knowledge import Knows
 from .jobs.lengths import Lengths
 from .results.identity import digest
 from .traces.cluster_file import FILES
+from .traces.deadlines import DeadlineRule, rule_of
 
 
 class _Strict(BaseModel):
@@ -48,12 +49,13 @@ class TraceChoice(_Strict):
     split: str | None = Field(default=None, description="Weights of image, language and speech jobs.")
     sizes: str = "single"
     at_once: bool = False
+    deadlines: str | None = Field(default=None, description="A rule such as strict=0.7,soft=0.2.")
 
     @model_validator(mode="after")
     def _can_be(self) -> TraceChoice:
         if self.path is not None and self.split is not None:
             raise ValueError("split: makes jobs up, so it goes without path")
-        _ = self.derived
+        _ = self.derived, self.rule
         return self
 
     @property
@@ -61,8 +63,16 @@ class TraceChoice(_Strict):
         """What is derived from Philly's shape; None: nothing."""
         return asked_by(self.split, self.sizes, self.at_once, self.jobs, self.rate)
 
+    @property
+    def rule(self) -> DeadlineRule | None:
+        """By which rule jobs get deadlines; None: by none."""
+        return None if self.deadlines is None else rule_of(self.deadlines)
+
     def shown(self) -> str:
-        """Return the path, or else what is drawn."""
+        """Return the path, or else what is drawn, and the rule of deadlines."""
+        return self._drawn() + (f" with {self.deadlines}" if self.deadlines else "")
+
+    def _drawn(self) -> str:
         if self.derived is not None:
             return self.derived.shown
         return f"synthetic {self.jobs} at {self.rate:g}/h" if self.path is None else self.path
@@ -83,6 +93,7 @@ class SweepFile(_Strict):
     shares: str | None = None
     pairs: str | None = None
     usage: str | None = None
+    node_speeds: str | None = None
     early_s: float | None = Field(default=None, ge=0, allow_inf_nan=False)
     noise: float = Field(default=0.0, ge=0, allow_inf_nan=False)
     profiling_cost_s: float = Field(default=PROFILING_S, ge=0, allow_inf_nan=False)
@@ -140,6 +151,7 @@ class Cell:
     shares: str | None = None
     pairs: str | None = None
     usage: str | None = None
+    node_speeds: str | None = None
     same_conditions: bool = False
     inputs: tuple[tuple[str, str], ...] = ()  # (which file, SHA-256) when the sweep began
 
@@ -161,6 +173,7 @@ class Cell:
             None if self.shares is None else Path(self.shares),
             pairs=None if self.pairs is None else Path(self.pairs),
             usage=None if self.usage is None else Path(self.usage),
+            node_speeds=None if self.node_speeds is None else Path(self.node_speeds),
         )
 
     def about(self) -> dict[str, Any]:
@@ -251,6 +264,7 @@ def cells(sweep: SweepFile, folder: Path) -> Iterator[Cell]:
                         shares=located(sweep.shares),
                         pairs=located(sweep.pairs),
                         usage=located(sweep.usage),
+                        node_speeds=located(sweep.node_speeds),
                         same_conditions=sweep.same_conditions,
                         inputs=inputs(trace=trace_file, cluster=cluster_file, profiles=profiles),
                     )

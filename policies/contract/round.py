@@ -18,6 +18,7 @@ from ...core.decisions import Decision, Placed, Waiting, WaitReason
 from ...core.expected import UNKNOWN, Expected
 from ...core.job import JobSpec
 from ...core.placement import Placement
+from ...core.rewards import Rewards
 from ...core.teams import Priority
 from ...core.usage import UsageOn
 from ...estimators.goodput import GoodputModel, goodput_matrix
@@ -50,6 +51,10 @@ class JobView:
     remaining: float | None = None
     # How much it used the GPUs that it held, by GPU type. A type of which nothing is known is absent.
     usage: Mapping[str, UsageOn] = field(default_factory=dict)
+    # What ending by when is worth, in seconds since submission; None: as soon as possible, with no deadline.
+    rewards: Rewards | None = None
+    # Speed by the number of nodes, over that on the fewest; {}: `model` says it, or nobody knows.
+    on_nodes: Mapping[int, float] = field(default_factory=dict)
     # How fast its input is with given CPUs and memory; None: nobody knows.
     sensitivity: Sensitivity | None = None
 
@@ -63,7 +68,8 @@ class JobView:
         return goodput_matrix([self.model], configurations.arrays)[0]
 
 
-def _objects(values: Sequence[object]) -> np.ndarray:
+def objects(values: Sequence[object]) -> np.ndarray:
+    """Return a column of objects."""
     column = np.empty(len(values), object)
     column[:] = values
     return column
@@ -85,6 +91,7 @@ class JobColumns:
     held: GPUs that it has.
     remaining_s: nan if it is unknown.
     priority: 0 for normal, 1 for each step above it; None: all jobs have the same.
+    rewards: of `JobView.rewards`; None: no job has a deadline.
     """
 
     ids: np.ndarray
@@ -96,6 +103,7 @@ class JobColumns:
     remaining_s: np.ndarray
     preemptible: np.ndarray
     priority: np.ndarray | None = None
+    rewards: np.ndarray | None = None
 
     @classmethod
     def of(cls, jobs: Sequence[JobView]) -> JobColumns:
@@ -103,8 +111,8 @@ class JobColumns:
         held = [0 if job.placement is None else job.placement.gpus for job in jobs]
         remaining = [np.nan if job.remaining_s is None else job.remaining_s for job in jobs]
         return cls(
-            ids=_objects([job.id for job in jobs]),
-            placements=_objects([job.placement for job in jobs]),
+            ids=objects([job.id for job in jobs]),
+            placements=objects([job.placement for job in jobs]),
             submitted_s=np.array([job.submitted_s for job in jobs], float),
             gpus=np.array(asked, np.int64),
             held=np.array(held, np.int64),
@@ -112,6 +120,7 @@ class JobColumns:
             attained_gpu_s=np.array([job.attained_gpu_s for job in jobs], float),
             remaining_s=np.array(remaining, float),
             priority=_priorities(jobs),
+            rewards=objects([job.rewards for job in jobs]) if any(job.rewards for job in jobs) else None,
         )
 
     def by(self, key: np.ndarray) -> np.ndarray:

@@ -19,6 +19,7 @@ class PolicyTraits:
     needs_expected: it goes by the time that jobs still need, and assumes one where it is unknown.
     crosses_pools: it plans all pools of a cluster at once, and minds itself whose nodes are whose.
     shares_gpus: its placements name their GPUs, and up to `TENANTS` jobs may be on one.
+    serves_deadlines: it looks at `JobView.rewards`.
     provisions: it chooses CPUs and memory of jobs; else each gets its GPUs' part of its nodes after the plan.
 
     Raises TypeError, in one sentence, for a trait that is neither True nor False.
@@ -33,6 +34,7 @@ class PolicyTraits:
     crosses_pools: bool = False
     shares_gpus: bool = False
     provisions: bool = False
+    serves_deadlines: bool = False
 
     def __post_init__(self) -> None:
         for field in fields(self):

@@ -12,10 +12,11 @@ from ...core.settings import Settings
 from ..jobs.awaited_jobs import Find, awaited
 from ..jobs.record import JobRecord
 from ..nodes.node_view import NodesSnapshot
-from . import drain, time_limit
+from . import deadlines, drain, time_limit
 from .admission import admit
 from .awaited import look_after
 from .commands import EndAll
+from .deadlines import keep_deadline
 from .drain import depart, why_lost
 from .forks import waits_for_copy
 from .profile_reuse import measured_types
@@ -37,11 +38,13 @@ def steps(
     with_known: WithKnown,
     now: float,
     find: Find = lambda job_id: None,
+    serves_deadlines: bool = True,
 ) -> Iterator[Step]:
     """Yield the steps for a job in its phase, in order. Each step takes the record that the one before left.
 
     Args:
         find: returns a job, also one that has ended; None: there is none.
+        serves_deadlines: whether the policy looks at them.
     """
     yield lambda job: lose_slots(job, nodes.alive, now, lambda gone: why_lost(job, gone, nodes))
     if job.cancelled_s is not None:
@@ -52,6 +55,7 @@ def steps(
         yield lambda job: leave_node(job, nodes, now)
         yield lambda job: rest(job, nodes, settings, now)
         yield lambda job: keep_time_limit(job, now)
+        yield lambda job: keep_deadline(job, now, serves_deadlines)
     if not job.active:
         yield lambda job: retire(job, settings, now)
     elif job.phase is Phase.SUBMITTED:
@@ -163,7 +167,7 @@ def due_s(job: JobRecord, settings: Settings) -> float:
         due.append(job.state.submitted_s + settings.profile_patience_s)
     if job.notice is not None and job.active:
         due.append(drain.due_s(job))
-    due.append(time_limit.due_s(job))
+    due += [time_limit.due_s(job), deadlines.due_s(job)]
     if job.phase is Phase.SUBMITTED and job.not_before_s is not None:
         due.append(job.not_before_s)
     if job.idle_since_s is not None:

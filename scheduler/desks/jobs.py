@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
+from ...core.deadline import worth_refusal
 from ...core.errors import JobStateError, KeyReusedError
 from ...core.job import JobSpec
 from ...core.job_limits import JobLimitError
@@ -25,6 +26,7 @@ from ..files.packages import PackageStore
 from ..job_orders import check_queue
 from ..jobs.record import ChangedFile, JobRecord, Origin
 from ..runtime.applied_teams import AppliedTeams
+from ..runtime.clock import Clock
 from ..store.store import Store
 
 
@@ -41,7 +43,9 @@ class JobsDesk:
         forks: Forks,
         teams: AppliedTeams,
         webhooks: Webhooks,
+        clock: Clock,
     ) -> None:
+        self._clock = clock
         self._store, self._cycle, self._settings = store, cycle, settings
         self._packages, self._secrets, self._forks = packages, secrets, forks
         self._teams, self._webhooks, self._named = teams, webhooks, NamedJobs(store, teams)
@@ -223,7 +227,11 @@ class JobsDesk:
             check_queue(job.owner, job.spec.team, self._store.unretired.values(), self._teams.now)
 
     def _check(self, spec: JobSpec, owner: str) -> None:
-        """Refuse a job that names what its user does not have. Raises: SecretError, WebhookError."""
+        """Refuse what a user has or gets nothing of. Raises: JobLimitError, SecretError, WebhookError."""
+        if spec.deadline is not None:
+            passed = spec.deadline.passed(self._clock.wall_s())
+            if problems := [*filter(None, [passed, worth_refusal(spec.deadline, self._settings.most_worth)])]:
+                raise JobLimitError(problems)
         self._secrets.check(spec, owner)
         self._webhooks.check(spec, owner)
 

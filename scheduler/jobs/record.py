@@ -50,6 +50,14 @@ class ProfileRun:
         return self.ok is None and self.started_s is None and self.slot is None
 
 
+class DeadlineNews(StrEnum):
+    """What the log of a job has told of its deadline; the values are stored."""
+
+    NOTHING = ""
+    NOT_SERVED = "not_served"  # the policy looks at none
+    MISSED = "missed"
+
+
 class Stopped(StrEnum):
     """Why a job was told to leave all its GPUs."""
 
@@ -149,6 +157,7 @@ class JobRecord:
     on_hold, held_by: it starts on no GPUs, and keeps what it has; which operator wants so, "": its user.
     ran_s, runs_since_s: how long it trained before it last began to, and since when it does; None: it does not.
     told_limit_s: the time limit of whose end its log has told.
+    told_deadline: what its log has told of its deadline.
     ending: why it saves and ends; "": its user has cancelled it.
     retries, not_before_s: how often it began again by itself, and before when it does not start.
     array, array_index, array_values: the id of its array, its place there from 0 on, and its values; "": of none.
@@ -222,6 +231,7 @@ class JobRecord:
     ran_s: float = 0.0
     runs_since_s: float | None = None
     told_limit_s: float | None = None
+    told_deadline: DeadlineNews = DeadlineNews.NOTHING
     ending: str = ""
     array: str = ""
     array_index: int = 0

@@ -17,6 +17,7 @@ from ...core.cluster import Cluster
 from ...core.completion import samples_left
 from ...core.expected import UNKNOWN, Expected, ExpectedSource
 from ...core.job import JobSpec, Phase, Reservation
+from ...core.rewards import Rewards
 from ...core.settings import Settings
 from ...core.sleeping import SleepingNode
 from ...core.teams import kind_of
@@ -28,6 +29,7 @@ from ...estimators.sensitivity.of_input import sensitivity_by
 from ...policies.contract.arrivals import Arrivals
 from ...policies.contract.round import JobView, Round
 from ...policies.contract.sharing import Sharing
+from ..jobs.due import rewards_of
 from ..jobs.fitting_types import allowed_types, runs_somewhere
 from ..jobs.record import JobRecord, ProfileRun, placement_of
 from ..jobs.sleeping_nodes import waited_for
@@ -216,7 +218,15 @@ def job_view(
         remaining=remaining(job.report),
         usage=job.usage if usage is None else usage,
         sensitivity=sensitivity_by(job.measurements),
+        rewards=_rewards(job, store),
     )
+
+
+def _rewards(job: JobRecord, store: Store) -> Rewards | None:
+    """Return what ending by when is worth. A user who bumps own jobs moves their submission, and no deadline."""
+    submitted_s = (store.find(job.id) or job).state.submitted_s
+    found = rewards_of(job, submitted_s)
+    return None if found is None else found.later(submitted_s - job.state.submitted_s)
 
 
 def _limited(view: JobView, most: Mapping[str, int], cluster: Cluster) -> JobView:

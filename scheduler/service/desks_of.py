@@ -54,7 +54,15 @@ def desks_of(parts: Parts, health: Callable[[], Health]) -> Desks:
         parts.audit,
         [
             JobsDesk(
-                store, cycle, settings, parts.packages, parts.secrets, parts.forks, cycle.teams, parts.webhooks
+                store,
+                cycle,
+                settings,
+                parts.packages,
+                parts.secrets,
+                parts.forks,
+                cycle.teams,
+                parts.webhooks,
+                clock,
             ),
             UsageDesk(store, cycle, clock, moments),
             StandingDesk(store, cycle, cycle.teams),

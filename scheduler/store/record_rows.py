@@ -18,7 +18,7 @@ from ...core.slot import Slot
 from ...core.usage import UsageOn
 from ...estimators.foretold import Foretold
 from ...estimators.measurements import Measurements
-from ..jobs.record import ChangedFile, JobRecord, LeaveNotice, Origin, ProfileRun, Refusals, Stopped
+from ..jobs.record import ChangedFile, DeadlineNews, JobRecord, LeaveNotice, Origin, ProfileRun, Refusals, Stopped
 
 STATE = tuple(one.name for one in fields(JobState))  # a column each
 PLAIN = ("paused", "retired", "quarantine", "life", "sequence", "profile_sequence", "owner", "array")
@@ -178,6 +178,7 @@ def record(rows: JobRows) -> JobRecord:
             "origin": Origin(**known["origin"]) if known.get("origin") else None,
             "foretold": Foretold(**known["foretold"]) if known.get("foretold") else None,
             "notice": LeaveNotice(**known["notice"]) if known.get("notice") else None,
+            "told_deadline": DeadlineNews(known.get("told_deadline", "")),
             "stopped": Stopped(known["stopped"]) if known.get("stopped") else None,
         },
     )

@@ -27,6 +27,7 @@ from ..changes.habits import habits_of
 from ..changes.input_habits import input_habits_of
 from ..changes.status import ends_s, status_of
 from ..changes.targets import progress
+from ..jobs.due import due_s
 from ..jobs.record import JobRecord, ProfileRun, Refusals
 from ..store.events import Event
 from .event_views import job_event
@@ -79,6 +80,7 @@ def job_row(
         submitted_s=job.state.submitted_s,
         started_s=job.state.started_s,
         finished_s=job.state.finished_s,
+        due_s=due_s(job),
         restarts=job.state.restarts,
         resizes=job.state.resizes,
         recoveries=job.state.recoveries,

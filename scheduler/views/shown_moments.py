@@ -16,6 +16,7 @@ MOMENTS = frozenset(
         "since_s",
         "until_s",
         "deadline_s",
+        "due_s",
         "start_s",
         "start_low_s",
         "start_high_s",

@@ -14,7 +14,7 @@ from ...core.placement import Placement, same_place
 from ...core.usage import UsageOn
 from ...core.wording import in_words, n_gpus, pool_called
 from ...policies.contract.plan_check import checked_form
-from ...policies.contract.round import JobColumns, JobView, Plan, Planner, Round
+from ...policies.contract.round import JobColumns, JobView, Plan, Planner, Round, objects
 from ...policies.contract.traits import TENANTS
 from ...policies.registry import name_of
 from ...policies.warm_up import stopwatch
@@ -110,6 +110,7 @@ class Engine:
         self.nodes = NodeStates(self.cluster, self.failures)
         self._now = self.timing.first_s - self.timing.interval_s  # the first round may be at first_s
         self._ids = np.array(workload.ids, object)
+        self._rewards = objects(workload.rewards) if any(workload.rewards) else None
         self._handovers = Handovers()
         self._clock = self.clock or self.timing.clock()
         self._held = PlanLedger(self.cluster, name_of(self.policy), 1 if self.pairs is None else TENANTS)
@@ -389,6 +390,7 @@ class Engine:
             attained_gpu_s=jobs.attained_gpu_s[active],
             remaining_s=self.world.told.remaining_s(active, jobs.progress[active]),
             preemptible=self.world.workload.preemptible[active],
+            rewards=None if self._rewards is None else self._rewards[active],
         )
         views = Views(columns, lambda at: self._view(int(active[at])))
         round = self._round(views)
@@ -486,6 +488,8 @@ class Engine:
             remaining=told.remaining(job, progress),
             usage=usage,
             sensitivity=told.sensitivity(job),
+            rewards=self.world.workload.rewards[job],
+            on_nodes=told.on_nodes(job),
         )
 
     def _stop(self, job: int) -> None:

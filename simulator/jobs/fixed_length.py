@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from ...core.placement import Placement
+from ..traces.node_speeds import NodeSpeeds
 from ..traces.tables import Floats
 from ..traces.workload import Ints, Workload
 from .fixed_size import FixedSizeWorld, RestartS, half_a_minute
@@ -15,6 +18,8 @@ class FixedLengthWorld(FixedSizeWorld):
 
     `restart_s`: seconds without progress when a stopped job starts again, by the GPUs it asks for.
     `lengths`: what policies are told of how long a job still needs; `sources`: for those that come from outside.
+    `spread`: how much slower jobs are on more nodes of `node_gpus` GPUs than they need, by their names; None: they
+    are not. Policies are told.
     """
 
     def __init__(
@@ -23,16 +28,25 @@ class FixedLengthWorld(FixedSizeWorld):
         restart_s: RestartS = half_a_minute,
         lengths: Lengths = Lengths.TOLD,
         sources: Sources | None = None,
+        spread: NodeSpeeds | None = None,
+        node_gpus: int = 8,
     ) -> None:
         super().__init__(workload, restart_s)
-        self.told = told_of(lengths, workload, self.restart_s, sources or Sources())
+        told = told_of(lengths, workload, self.restart_s, sources or Sources())
+        self._spread: Sequence[Mapping[int, float]] = ()
+        if spread is not None:
+            needs = zip(workload.names, workload.gpus.tolist(), strict=True)
+            self._spread = [spread.of(name, gpus, -(-gpus // node_gpus)) for name, gpus in needs]
+            told.spread = self._spread
+        self.told = told
 
     def pause_s(self, job: int, old: Placement | None, new: Placement, left_s: float, first: bool) -> float:
         """Return 0 s for the first start; later a restart, and what is left of an earlier pause."""
         return 0.0 if first else left_s + self.restart_s(job)
 
     def moves(self, job: int, placement: Placement, progress: float) -> ProgressRate:
-        return ProgressRate(1.0, float(self.workload.duration_s[job]))
+        speed = self._spread[job].get(placement.nodes, 1.0) if self._spread else 1.0
+        return ProgressRate(speed, float(self.workload.duration_s[job]))
 
     def ends(self, jobs: Ints) -> Floats:
         return self.workload.duration_s[jobs]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -16,6 +16,8 @@ from ..traces.workload import Ints
 
 class Told(Protocol):
     """Answers about jobs, by position in the workload. Progress is in the unit of the job's world."""
+
+    spread: Sequence[Mapping[int, float]]
 
     def learn(self, now: float, finished_s: Floats, held_s: Floats) -> None:
         """Update what is told from the jobs that had ended by `now`, before a round.
@@ -46,13 +48,22 @@ class Told(Protocol):
     def sensitivity(self, job: int) -> Sensitivity | None:
         """Return how fast the job's input is with given CPUs and memory; None: nobody knows."""
 
+    def on_nodes(self, job: int) -> Mapping[int, float]:
+        """Return the job's speed by its number of nodes, over that on the fewest; {}: nobody knows."""
+
 
 class ToldNoInput:
-    """Tell nothing of the input of jobs."""
+    """Tell nothing of the input of jobs, and of more nodes only what is set."""
+
+    spread: Sequence[Mapping[int, float]] = ()  # by job; (): nobody knows
 
     def sensitivity(self, job: int) -> Sensitivity | None:
         """Return None."""
         return None
+
+    def on_nodes(self, job: int) -> Mapping[int, float]:
+        """Return what is set."""
+        return self.spread[job] if self.spread else {}
 
 
 class ToldNothing(ToldNoInput):

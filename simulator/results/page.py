@@ -7,6 +7,7 @@ from html import escape
 
 import numpy as np
 
+from .deadlines import MEANING_OF_DEADLINES
 from .html import document, number, picture
 from .metrics import MEANING, gpu_hours_by_application, spread
 from .saved import SavedRun
@@ -35,7 +36,10 @@ def metrics_table(groups: Mapping[str, Sequence[SavedRun]]) -> str:
     first = next(iter(found.values()))
     head = "".join(f"<th>{escape(label)}</th>" for label in groups)
     rows = []
-    for name, (meaning, less_is_better) in MEANING.items():
+    shown = MEANING | {
+        key: said for key, said in MEANING_OF_DEADLINES.items() if all(key in f for f in found.values())
+    }
+    for name, (meaning, less_is_better) in shown.items():
         cells = []
         for label, figures in found.items():
             mean, deviation = figures[name]

@@ -11,25 +11,27 @@ import json
 import os
 import zipfile
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ...core.cluster import Cluster, Node
+from ...core.rewards import Rewards
 from ...core.training_config import Adaptivity
 from ..engine.outcome import AllocationChange, Outcome
 from ..traces.final_state import FinalState
 from ..traces.tables import Floats
 from ..traces.workload import Workload
+from .deadlines import deadline_figures
 from .metrics import figures, held_counts
 
-FORMAT, VERSION = "coadapt-run", 4
+FORMAT, VERSION = "coadapt-run", 5
 DESCRIPTION, COLUMNS = "run.json", "columns.npz"
 
 _JOBS = ("started_s", "finished_s", "held_s", "attained_gpu_s", "restarts", "preemptions", "failures")
-_TEXTS = ("ids", "applications", "virtual_clusters", "users", "adaptivity", "names", "states")
+_TEXTS = ("ids", "applications", "virtual_clusters", "users", "adaptivity", "names", "states", "rewards")
 _WORKLOAD = (
     "submit_s", "gpus", "duration_s", "batch_size", "ready_after_s", "max_gpus", "steps", "preemptible", "cpus",
     "waited_s",
@@ -54,13 +56,14 @@ class SavedRun:
 
     def figures(self) -> dict[str, float]:
         """Return the figures of the run."""
-        return figures(self.outcome, self.rho, self.work_gpu_s)
+        return figures(self.outcome, self.rho, self.work_gpu_s) | deadline_figures(self.outcome)
 
 
 def save(run: SavedRun, folder: Path) -> None:
     """Write a run and replace one that was there. Raise ValueError if the folder cannot be written."""
     outcome, workload = run.outcome, run.outcome.workload
-    columns: dict[str, np.ndarray] = {f"job_{name}": _text(getattr(workload, name)) for name in _TEXTS}
+    written = replace(workload, rewards=tuple(map(_steps, workload.rewards)))  # type: ignore[arg-type]
+    columns: dict[str, np.ndarray] = {f"job_{name}": _text(getattr(written, name)) for name in _TEXTS}
     columns |= {f"job_{name}": np.asarray(getattr(workload, name)) for name in _WORKLOAD}
     columns |= {f"job_{name}": getattr(outcome, name) for name in _JOBS}
     columns |= {"job_rho": run.rho, "job_work_gpu_s": run.work_gpu_s}
@@ -165,6 +168,7 @@ def _outcome(about: Mapping[str, Any], columns: Mapping[str, np.ndarray]) -> Out
         raise ValueError("column holding_job names a job that is not there")
     texts: dict[str, Any] = {name: tuple(columns[f"job_{name}"].tolist()) for name in _TEXTS}
     texts["adaptivity"] = tuple(Adaptivity(name) for name in texts["adaptivity"])
+    texts["rewards"] = tuple(Rewards(*map(tuple, json.loads(text))) if text else None for text in texts["rewards"])
     texts["states"] = tuple(FinalState(name) if name else None for name in texts["states"])
     rest: dict[str, Any] = {name: columns[f"job_{name}"] for name in _WORKLOAD}
     parts = about["parts"]
@@ -186,6 +190,11 @@ def _outcome(about: Mapping[str, Any], columns: Mapping[str, np.ndarray]) -> Out
         parts=None if parts is None else {name: _cluster(nodes) for name, nodes in parts.items()},
         **{name: columns[f"job_{name}"] for name in _JOBS},
     )
+
+
+def _steps(rewards: Rewards | None) -> str:
+    """Return deadlines as a text; "": there are none."""
+    return "" if rewards is None else json.dumps([rewards.by_s, rewards.worth])
 
 
 def _nodes(cluster: Cluster) -> list[list[Any]]:

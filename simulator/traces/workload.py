@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import ConfigDict
 
+from ...core.rewards import Rewards
 from ...core.training_config import Adaptivity
 from ...estimators.sensitivity.measured import MeasuredSensitivity
 from ...estimators.sensitivity.model import Sensitivity
@@ -35,6 +36,7 @@ class TraceJob:
     `state`: how it ended, which nobody knows before. `waited_s`: how long it waited for its GPUs where it ran.
     `uses`: what it uses of its GPUs. `restart_s`: what a start elsewhere costs it; None: what it costs all.
     `input`: samples/s that it reads and prepares; None: its GPUs never wait for input.
+    `rewards`: what ending by when is worth; None: it has no deadline.
     """
 
     __pydantic_config__ = ConfigDict(extra="forbid")
@@ -61,6 +63,7 @@ class TraceJob:
     uses: RecordedUse | None = None
     restart_s: float | None = None
     input: MeasuredSensitivity | None = None
+    rewards: Rewards | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,6 +92,7 @@ class Workload:
     uses: tuple[RecordedUse | None, ...]
     restart_s: Floats  # nan: what a start costs all
     inputs: tuple[Sensitivity | None, ...]  # in samples/s; None: GPUs never wait for input
+    rewards: tuple[Rewards | None, ...]
     began_s: float = 0.0  # seconds since 1970 at second 0 of the trace, by the clock of its cluster
 
     @classmethod
@@ -135,6 +139,7 @@ class Workload:
             uses=tuple(row.uses for row in rows),
             restart_s=_known([row.restart_s for row in rows]),
             inputs=tuple(row.input for row in rows),
+            rewards=tuple(row.rewards for row in rows),
             began_s=began_s,
         )
 

@@ -136,6 +136,7 @@ def test_a_sweep_takes_what_a_single_simulation_does() -> None:
         "early": "early_s", "profiling_cost": "profiling_cost_s", "node_mtbf": "node_mtbf_h",
         "node_repair": "node_repair_h", "service": "services", "service_option": "services",
         "boot": "boot_s", "split": "traces", "sizes": "traces", "at_once": "traces",
+        "deadlines": "traces",
     }  # fmt: skip
     only_simulate = {"out", "as_json", "explain", "at", "scaling"}  # what is bought makes a cluster of its own
     options = set(inspect.signature(simulate).parameters) - only_simulate

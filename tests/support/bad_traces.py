@@ -20,7 +20,7 @@ HELIOS = "job_id,vc,gpu_num,submit_time,duration\n7,vcA,8,2020-09-01 00:00:03,97
 PAI = "job_id,arrival_s,service_sec,gpu_count\nj1,10,100,1\nj2,20,50,2\n"
 GAVEL = "ResNet-18 (batch size 16)\tpython3 main.py\t--num_steps\t1\t100\t0.5\t1\n"
 JOB = '{"id": "a", "submit_s": 0, "duration_s": 1}\n'
-FORMATS = "gavel, synergy, jsonl, sia, copter, philly, helios, pai"
+FORMATS = "gavel, synergy, jsonl, sia, copter, philly, helios, chronus, elasticflow, pai"
 
 
 @dataclass(frozen=True)
@@ -186,7 +186,7 @@ BAD_TRACES = [
         job(gpu=4),
         "{path}: line 1: gpu is no field of a job; accepted: id, submit_s, gpus, duration_s, application, "
         "batch_size, adaptivity, virtual_cluster, user, ready_after_s, max_gpus, model, steps, preemptible, "
-        "profiles, name, cpus, state, waited_s, uses, restart_s, input",
+        "profiles, name, cpus, state, waited_s, uses, restart_s, input, rewards",
     ),
     BadTrace(
         "JSON with neither length nor application",

@@ -331,7 +331,8 @@ class World:
     def on_submit(self, name: str, *options: str) -> None:
         """Do `submit a types=t4 same=key fingerprint=f unprofiled rigid=2 kept most_failures=0 restarts=never`.
 
-        Also `limit=1h`, `ok=a` or `any=a` of jobs that it starts after, and `retries=2`.
+        Also `limit=1h`, `deadline=1h`, `on_missed=cancel`, `retries=2`, and `ok=a` or `any=a` of jobs that it
+        starts after.
         """
         given = dict(option.partition("=")[::2] for option in options)
         resources: dict[str, Any] = {"max_gpus": 8}
@@ -353,6 +354,8 @@ class World:
                 "max_failures": int(given.get("most_failures", 3)),
                 "restart_policy": given.get("restarts"),
                 "time_limit": given.get("limit"),
+                "deadline": given.get("deadline"),
+                "on_missed": given.get("on_missed"),
                 "after": {field: [self.ids[given[field]]] for field in ("ok", "any") if field in given} or None,
                 "retry": {"times": int(given["retries"]), "wait": 60} if "retries" in given else None,
                 "reservation": {"gpu_type": given["reserved"], "gpus": 1} if "reserved" in given else None,

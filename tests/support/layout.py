@@ -17,6 +17,7 @@ ROOMS: dict[str, set[str]] = {
     "optimizer": set(),
     "optimizer/allocation": {"optimizer"},
     "optimizer/copter": {"optimizer", "optimizer/allocation"},
+    "optimizer/leases": {"optimizer"},
     "policies": {"core", "estimators", "optimizer"},
     "executor/protocol": {"core"},
     "executor/training": {"core", "estimators", "executor/protocol"},

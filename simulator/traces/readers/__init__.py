@@ -8,7 +8,7 @@ from pathlib import Path
 from ..tables import header_of
 from ..text_file import open_lines
 from ..workload import Workload
-from . import copter, gavel, helios, jsonl, pai, philly, sia, synergy
+from . import chronus, copter, elasticflow, gavel, helios, jsonl, pai, philly, sia, synergy
 
 # Format -> (reader, columns that identify its header).
 FORMATS: dict[str, tuple[Callable[[Path], Workload], frozenset[str]]] = {
@@ -16,6 +16,8 @@ FORMATS: dict[str, tuple[Callable[[Path], Workload], frozenset[str]]] = {
     "copter": (copter.read, frozenset({"name", "time", "category", "application"})),
     "philly": (philly.read, frozenset({"timestamp", "duration", "num_gpus"})),
     "helios": (helios.read, frozenset({"job_id", "submit_time", "duration", "gpu_num"})),
+    "chronus": (chronus.read, frozenset(chronus.NEEDED)),
+    "elasticflow": (elasticflow.read, frozenset(elasticflow.NEEDED)),
     "pai": (pai.read, frozenset({"job_id", "arrival_s", "service_sec", "gpu_count"})),
 }
 WITHOUT_HEADER: dict[str, Callable[[Path], Workload]] = {"gavel": gavel.read, "synergy": synergy.read}

@@ -1,0 +1,135 @@
+"""Deadlines of live jobs: who is told, what a missed one does, and that policies see them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from coadapt.core.job_limits import JobLimitError
+from coadapt.core.rewards import Rewards
+from coadapt.policies.contract.round import Plan, Round
+from coadapt.policies.contract.traits import PolicyTraits
+
+from tests.support.api import service_of
+from tests.support.cycles import World
+
+SERVES = PolicyTraits(fixed_sizes=False, uses_models=True, preempts=True, serves_deadlines=True)
+RUNS_UNTIL = """
+wish a t4-000:2
+go
+? sent assign a 2xt4
+runs a
+after 3500
+go
+? a running
+"""
+STORIES = {
+    "a job that missed its deadline goes on as best effort, and is told so once": """
+        submit a unprofiled deadline=1h
+    """
+    + RUNS_UNTIL
+    + """
+        after 200
+        go
+        go
+        ? a running
+        ? did a admitted, placed, running, deadline
+        ? a said its last deadline, 60 min after submission, has passed: it goes on as best effort
+    """,
+    "a job may ask to save and end then": """
+        submit a unprofiled deadline=1h on_missed=cancel
+    """
+    + RUNS_UNTIL
+    + """
+        after 200
+        go
+        ? sent assign a nothing
+        left a
+        go
+        ? a cancelled
+        ? a because its last deadline, 60 min after submission, has passed
+    """,
+    "a job that is resumed after that goes on without a deadline": """
+        submit a unprofiled deadline=1h on_missed=cancel
+        after 3700
+        go
+        ? a cancelled
+        resume a
+        wish a t4-000:2
+        go
+        runs a
+        after 9000
+        go
+        ? a running
+    """,
+    "one that has ended before is told nothing": """
+        submit a unprofiled deadline=1h on_missed=cancel
+    """
+    + RUNS_UNTIL
+    + """
+        finish a
+        after 9000
+        go
+        ? a succeeded
+        ? did a admitted, placed, running, finish
+    """,
+}
+
+
+@pytest.mark.parametrize("story", STORIES, ids=str)
+def test_deadlines(tmp_path: Path, story: str) -> None:
+    World(tmp_path, "1x t4:4", traits=SERVES).play(STORIES[story])
+
+
+def test_a_deadline_under_a_policy_that_looks_at_none_is_said_to_count_for_nothing(tmp_path: Path) -> None:
+    World(tmp_path, "1x t4:4").play("""
+        submit a unprofiled deadline=1h
+        go
+        ? did a deadline, admitted
+        ? a said its deadline counts for nothing, as the policy of this cluster looks at none
+        after 10
+        go
+        ? did a deadline, admitted
+    """)
+
+
+def test_what_was_told_is_still_known_after_a_restart(tmp_path: Path) -> None:
+    world = World(tmp_path, "1x t4:4", traits=SERVES)
+    world.play("submit a unprofiled deadline=1h\nafter 3700\ngo\n? did a deadline, admitted\nreopen\ngo\n")
+    world.play("? did a deadline, admitted\n")
+
+
+class Watching:
+    """A planner that keeps the rounds that it is asked for, and gives nothing."""
+
+    def __init__(self) -> None:
+        self.rounds: list[Round] = []
+
+    def plan(self, round: Round) -> Plan:
+        self.rounds.append(round)
+        return Plan({})
+
+
+def test_policies_see_rewards_and_bumping_a_job_moves_no_deadline(tmp_path: Path) -> None:
+    planner = Watching()
+    world = World(tmp_path, "1x t4:4", planner=planner, traits=SERVES)
+    world.play("submit a unprofiled\nafter 600\nsubmit b unprofiled deadline=1h\ngo\n")
+    submitted_s = world.job("b").state.submitted_s
+    assert [job.rewards for job in planner.rounds[-1].jobs] == [None, Rewards.strict(3600.0)]
+    world.play("stand b bump\nafter 60\ngo\n")
+    (seen,) = (job for job in planner.rounds[-1].jobs if job.rewards is not None)
+    assert seen.submitted_s < submitted_s
+    assert seen.rewards is not None
+    assert seen.submitted_s + seen.rewards.last_s == pytest.approx(submitted_s + 3600.0)
+
+
+def test_the_service_refuses_what_has_passed_and_what_is_worth_too_much(tmp_path: Path) -> None:
+    service = service_of(World(tmp_path, "1x t4:4"))
+    start = '{"name": "a", "script": "t.py", "deadline": '
+    for deadline, told in [
+        ('"1970-01-01T00:00:01Z"', "deadline.by: 1970-01-01T00:00:01Z has passed"),
+        ('{"worth": {"1h": 250}}', "deadline.worth: 250 is more than 100"),
+    ]:
+        with pytest.raises(JobLimitError, match=told):
+            service.submit(f"{start}{deadline}}}", None, "key", "", "")
+    assert service.submit(f'{start}"1h"}}', None, "key", "", "") == "a-1"
