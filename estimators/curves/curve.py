@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
-MOST_POINTS = 256  # of a curve; from then on every second of the older half goes
+MOST_POINTS = 128  # of a curve; from then on every second of the older half goes
 _BESIDE = 2  # points on either side that a spike is compared with
 _SPIKE = 8.0  # times the usual distance from the neighbours
 _LEAST_SPIKE = 0.1  # of the range of all points but the outermost
