@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -100,3 +101,23 @@ class Curve:
         if not spike.any():
             return self
         return Curve(*(tuple(np.array(part)[~spike].tolist()) for part in (self.at, self.values)))
+
+
+@dataclass(frozen=True)
+class MetricCurve:
+    """The curve of the metric that a job's target names; "": it has none."""
+
+    metric: str = ""
+    curve: Curve = Curve()
+
+    def to_row(self) -> dict[str, Any]:
+        """Return it as plain JSON values; {}: nothing is known."""
+        return {"metric": self.metric, "points": self.curve.points} if self.metric else {}
+
+    @classmethod
+    def from_row(cls, row: Mapping[str, Any]) -> MetricCurve:
+        """Return what `to_row` wrote. Raises: KeyError, TypeError or ValueError for anything else."""
+        return cls(str(row["metric"]), Curve.of(row["points"])) if row else NO_CURVE
+
+
+NO_CURVE = MetricCurve()

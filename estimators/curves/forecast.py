@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 
+from ...core.expected import ExpectedSource
 from ...core.training_config import MetricTarget
 from .curve import Curve, Floats
 from .earlier import left_by_earlier
@@ -20,15 +22,28 @@ _NEWER = 1 / 3  # of the points, that are compared with as many of the oldest
 class Reaching:
     """Progress still to be made until the target is reached; `low` to `high` is a band of 80 %.
 
-    basis: what it goes by, as "its own curve of accuracy"; "": it is the rest of the training.
-    why: one sentence on why it plans with the rest of the training; "": it does not.
+    source: earlier runs, its own curve, or the rest of the training at the measured speed.
+    basis: what it goes by, as "its own curve of accuracy"; "": its source says enough.
+    why: a sentence on why it plans with the rest of the training; "": it does not.
     """
 
     left: float
     low: float
     high: float
+    source: ExpectedSource = ExpectedSource.MEASURED_SPEED
     basis: str = ""
     why: str = ""
+
+    def after(self, made: float) -> Reaching:
+        """Return it after some more progress without a new evaluation."""
+        left, low, high = (max(part - made, 0.0) for part in (self.left, self.low, self.high))
+        return replace(self, left=left, low=low, high=high)
+
+
+@lru_cache(maxsize=4096)  # rounds ask again and again, evaluations are few
+def since_last(target: MetricTarget, own: Curve, end: float, earlier: tuple[Curve, ...]) -> Reaching:
+    """Return what `until_reached` said when the metric was measured last; before that, at the start."""
+    return until_reached(target, own, own.at[-1] if own.at else 0.0, end, earlier)
 
 
 def until_reached(
@@ -46,7 +61,7 @@ def until_reached(
     if (known := left_by_earlier(own, earlier, value, sign, now)) is not None:
         runs = "an earlier run" if len(earlier) == 1 else f"{len(earlier)} earlier runs"
         mean, low, high = (min(part, most) for part in known)
-        return Reaching(mean, low, high, f"{name} in {runs}")
+        return Reaching(mean, low, high, ExpectedSource.EARLIER_RUNS, f"{name} in {runs}")
     if why := _no_curve(name, own, sign):
         return Reaching(most, 0.0, most, why=f"{why}, so it plans with all of its training")
     cleaned = own.without_spikes()
@@ -61,7 +76,7 @@ def until_reached(
         low = most if found is None or found.low == np.inf else min(found.low * step - now, most)
         return Reaching(most, low, most, why=f"{name} {what}, so it plans with all of its training")
     mean, low, high = (min(max(part * step - now, 0.0), most) for part in (found.at, found.low, found.high))
-    return Reaching(mean, low, high, f"its own curve of {name}")
+    return Reaching(mean, low, high, ExpectedSource.LEARNING_CURVE, f"its own curve of {name}")
 
 
 def _no_curve(name: str, own: Curve, sign: float) -> str:

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from ...core.cluster import Cluster
 from ...core.expected import UNKNOWN, Expected
 from ...estimators.goodput import JobModel
-from ...estimators.predictor import Work, asked_speeds, predict, work_left
-from ...estimators.run_lengths import RunLengths
+from ...estimators.predictor import Work, asked_speeds, predict, reaching_of, work_left
+from ...estimators.run_lengths import Lengths, RunLengths
 from ..jobs.record import JobRecord
 
 NO_LENGTHS = RunLengths()
@@ -38,16 +38,18 @@ def expectations(
         for job, samples_per_s, error in columns:
             earlier = lengths.of(job.owner, job.script_key) if job.script_key else None
             had_s = 0.0 if earlier is None else trained_s(job.id)
-            known = predict(work_of(job, had_s), samples_per_s, error, earlier)
+            known = predict(work_of(job, had_s, earlier), samples_per_s, error, earlier)
             if not known.known and job.foretold is not None:
                 known = job.foretold.left(trained_s(job.id))
             found[job.id] = known
     return found
 
 
-def work_of(job: JobRecord, trained_s: float) -> Work:
-    """Return what a job has done and has left, by its last report and its profile run."""
+def work_of(job: JobRecord, trained_s: float, earlier: Lengths | None = None) -> Work:
+    """Return what a job has done and has left, by its last report, its profile run and its learning curve."""
     info = job.measurements.info if job.measurements is not None else None
     done, fraction = float(job.report.get("progress_samples", 0.0)), float(job.report.get("fraction", 0.0))
     left = work_left(done, fraction, None if info is None else info.asked_samples)
-    return Work(left, done, trained_s, may_end_sooner=job.spec.training.target is not None)
+    target = job.spec.training.target
+    reaching = None if target is None else reaching_of(target, job.curve, done, left, earlier)
+    return Work(left, done, trained_s, target is not None, reaching)
