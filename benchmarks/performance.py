@@ -178,6 +178,8 @@ BENCHMARKS = (
             Figure("alone_worse_than_maximum", "times that a job's own curve does worse than the maximum", "= 0"),
             Figure("alone_median_rel_err_at_80", "by a job's own curve, after 80 %: median"),
             Figure("maximum_median_rel_err_at_80", "planning with all epochs: median"),
+            Figure("alone_answer_ms", "time of an answer by a job's own curve, median, ms"),
+            Figure("published_answer_ms", "that of the published families by iterated least squares"),
             Figure("saving_at_best", "epochs saved by ending at the best value (Figure 1: up to 0.22)"),
             Figure("saving_at_99", "epochs saved by ending at 99 % of it (Figure 1: up to 0.31)"),
         ),
