@@ -154,6 +154,37 @@ BENCHMARKS = (
         ),
     ),
     Benchmark(
+        "two_gpu_speed",
+        "Step times on 3 to 16 GPUs by what one and two GPUs have shown, beside UniSched's Equation 2.",
+        (
+            Figure("placements", "measured placements of `sia` and `titan` that are predicted"),
+            Figure("median_rel_err", "relative error of the house's model, median", "<= 0.15"),
+            Figure("mean_rel_err", "the same, mean"),
+            Figure("formula_mean_rel_err", "that of Equation 2, mean"),
+            Figure("mean_over_formula", "the house's mean over the formula's", "<= 0.5"),
+            Figure("share_underestimated", "steps that took longer than predicted"),
+            Figure("share_above_high", "steps that took longer than the upper end of the band of 80 %"),
+        ),
+    ),
+    Benchmark(
+        "learning_curves",
+        "When a metric reaches 99 % of its best, asked of 34 measured curves after a part of the way there; "
+        "[learning curves](learning-curves.md) says more.",
+        (
+            Figure("median_rel_err_at_20", "with one earlier run of the model, after 20 %: median", "<= 0.15"),
+            Figure("median_rel_err_at_40", "after 40 %"),
+            Figure("median_rel_err_at_60", "after 60 %", "<= 0.10"),
+            Figure("median_rel_err_at_80", "after 80 %", "<= 0.10"),
+            Figure("alone_worse_than_maximum", "times that a job's own curve does worse than the maximum", "= 0"),
+            Figure("alone_median_rel_err_at_80", "by a job's own curve, after 80 %: median"),
+            Figure("maximum_median_rel_err_at_80", "planning with all epochs: median"),
+            Figure("alone_answer_ms", "time of an answer by a job's own curve, median, ms"),
+            Figure("published_answer_ms", "that of the published families by iterated least squares"),
+            Figure("saving_at_best", "epochs saved by ending at the best value (Figure 1: up to 0.22)"),
+            Figure("saving_at_99", "epochs saved by ending at 99 % of it (Figure 1: up to 0.31)"),
+        ),
+    ),
+    Benchmark(
         "session_overhead",
         "What a step costs more than with plain DDP.",
         (

@@ -15,6 +15,7 @@ class ExpectedSource(StrEnum):
 
     MEASURED_SPEED = "measured_speed"  # work left over the speed that the job's models give
     EARLIER_RUNS = "earlier_runs"  # what earlier runs of the same script took
+    LEARNING_CURVE = "learning_curve"  # when its metric is to reach its target, by its curve so far
     HISTORY = "history"  # what jobs like it took: of the same owner, name or size
     TRACE = "trace"  # the trace of a simulation tells the true length
     ASSUMED = "assumed"  # what such work usually takes, as a profile run
@@ -24,6 +25,7 @@ class ExpectedSource(StrEnum):
 _FROM = {
     ExpectedSource.MEASURED_SPEED: "from measured speed",
     ExpectedSource.EARLIER_RUNS: "from earlier runs",
+    ExpectedSource.LEARNING_CURVE: "from its learning curve",
     ExpectedSource.HISTORY: "from jobs like it",
     ExpectedSource.TRACE: "told by the trace",
     ExpectedSource.ASSUMED: "as such work usually takes",
@@ -35,6 +37,7 @@ class Expected:
     """Seconds a job still needs on the GPUs it asks for; `low_s` to `high_s` is a band of 80 %.
 
     basis: what the figure goes by, in words, as "41 earlier jobs of this name"; "": its source says enough.
+    note: a sentence on what it does not go by, without a full stop; "": there is nothing to say.
 
     Raises:
         ValueError: for NaN, for less than 0, for a mean outside of the band, and for infinity where it is known.
@@ -45,6 +48,7 @@ class Expected:
     high_s: float
     source: ExpectedSource
     basis: str = ""
+    note: str = ""
 
     def __post_init__(self) -> None:
         if 0 <= self.low_s <= self.mean_s <= self.high_s < math.inf:
@@ -75,6 +79,7 @@ class Expected:
         if not self.known:
             return "nobody knows how long it still needs"
         by = f"by {self.basis}" if self.basis else _FROM[self.source]
+        by += f"; {self.note}" if self.note else ""
         size, unit = next((one for one in _UNITS if self.mean_s >= 2 * one[0]), _UNITS[-1])
         mean, low, high = (_number(value / size) for value in (self.mean_s, self.low_s, self.high_s))
         if self.low_s == self.high_s:

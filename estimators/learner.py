@@ -11,13 +11,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, TypeVar
 
+from .curves.curve import NO_CURVE, MetricCurve
+
 
 @dataclass(frozen=True)
 class EndedRun:
     """One run that ended well.
 
     `script`: equal for runs of the same files and arguments. `trained_s`: seconds with GPUs. `samples`: trained,
-    at the initial batch size; None: not known. Raises ValueError for a time or a count that cannot be.
+    at the initial batch size; None: not known. `curve`: of the metric that its target named, by such samples.
+    Raises ValueError for a time or a count that cannot be.
     """
 
     user: str
@@ -25,6 +28,7 @@ class EndedRun:
     ended_s: float
     trained_s: float
     samples: float | None = None
+    curve: MetricCurve = NO_CURVE
 
     def __post_init__(self) -> None:
         for name in ("ended_s", "trained_s", "samples"):

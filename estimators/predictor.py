@@ -18,6 +18,9 @@ from numpy.typing import NDArray
 from ..core.cluster import Cluster
 from ..core.completion import samples_left
 from ..core.expected import BAND, UNKNOWN, Expected, ExpectedSource
+from ..core.training_config import MetricTarget
+from .curves.curve import Curve, MetricCurve
+from .curves.forecast import Reaching, since_last
 from .goodput import ConfigurationArrays, GoodputModel, JobModel, goodput_matrix
 from .run_lengths import Lengths
 
@@ -43,13 +46,14 @@ class Work:
     """What a job has done and has left; samples at the initial batch size.
 
     `left_samples`: to the end of its epochs; None: nobody knows. `trained_s`: seconds it has had GPUs.
-    `may_end_sooner`: a metric may end it at any moment.
+    `may_end_sooner`: a metric may end it at any moment. `reaching`: when that is to be; None: it has no target.
     """
 
     left_samples: float | None
     done_samples: float = 0.0
     trained_s: float = 0.0
     may_end_sooner: bool = False
+    reaching: Reaching | None = None
 
 
 def asked_speeds(models: Sequence[GoodputModel | None], gpus: Sequence[int], cluster: Cluster) -> Speeds:
@@ -100,43 +104,74 @@ def work_left(progress_samples: float, fraction: float, asked_samples: float | N
     return asked_samples if left is None else left
 
 
+def reaching_of(
+    target: MetricTarget, known: MetricCurve, done: float, left: float | None, earlier: Lengths | None
+) -> Reaching | None:
+    """Return how much progress is left until a target is reached; None: nobody knows where training ends.
+
+    Args:
+        known: the curve of the job; that of another metric does not count.
+        done, left: samples at the initial batch size.
+    """
+    if left is None:
+        return None
+    own = known.curve if known.metric == target.metric else Curve()
+    end = float(f"{done + left:.4g}")  # so that its last digits make no new question
+    runs = () if earlier is None else earlier.curves.get(target.metric, ())
+    return since_last(target, own, end, runs).after(done - (own.at[-1] if own.at else 0.0))
+
+
 def predict(work: Work, samples_per_s: float, error: float, earlier: Lengths | None = None) -> Expected:
     """Return the time that the work left takes.
 
-    It is the epochs left over the speed. If a metric may end the job sooner, or its epochs are unknown, earlier
-    runs of the same script tell how much is left. If that is unknown too, it is what earlier runs took,
-    less what the job has had.
+    It is the epochs left over the speed. If a metric may end the job sooner, its course in earlier runs of the
+    same script tells how much is left, else how long they trained, else its own course. Where the epochs are
+    unknown, it is how long earlier runs trained. If that is unknown too, it is the time that they took, less
+    what the job has had.
 
     Args:
         samples_per_s: on the GPUs that the job asks for; 0 if it is unknown.
         error: standard deviation of the log of `samples_per_s`.
     """
     if samples_per_s > 0 and math.isfinite(samples_per_s):
+        reaching = work.reaching
+        if reaching is not None and reaching.source is ExpectedSource.EARLIER_RUNS:
+            return _by_curve(reaching, samples_per_s, error)
         known = None if earlier is None or earlier.samples is None else earlier.samples.left(work.done_samples)
         if known is not None and (work.may_end_sooner or work.left_samples is None):
             most = math.inf if work.left_samples is None else work.left_samples
             mean_s, low_s, high_s = (min(part, most) / samples_per_s for part in known)
-            return _by_runs(mean_s, low_s, high_s, error)
+            return _banded(mean_s, low_s, high_s, error, ExpectedSource.EARLIER_RUNS)
+        if reaching is not None and reaching.source is ExpectedSource.LEARNING_CURVE:
+            return _by_curve(reaching, samples_per_s, error)
         if work.left_samples is not None:
-            return _by_speed(work.left_samples / samples_per_s, error, may_end_sooner=work.may_end_sooner)
+            note = "" if reaching is None else reaching.why
+            return _by_speed(work.left_samples / samples_per_s, error, work.may_end_sooner, note)
     known = None if earlier is None else earlier.seconds.left(work.trained_s)
-    return UNKNOWN if known is None else _by_runs(*known, 0.0)
+    return UNKNOWN if known is None else _banded(*known, 0.0, ExpectedSource.EARLIER_RUNS)
 
 
-def _by_speed(mean_s: float, error: float, *, may_end_sooner: bool) -> Expected:
+def _by_curve(reaching: Reaching, samples_per_s: float, error: float) -> Expected:
+    mean_s, low_s, high_s = (part / samples_per_s for part in (reaching.left, reaching.low, reaching.high))
+    return _banded(mean_s, low_s, high_s, error, reaching.source, reaching.basis)
+
+
+def _by_speed(mean_s: float, error: float, may_end_sooner: bool, note: str) -> Expected:
     high_s = mean_s * math.exp(Z * error)
     if not math.isfinite(high_s):
         return UNKNOWN
     low_s = 0.0 if may_end_sooner else mean_s * math.exp(-Z * error)
-    return Expected(mean_s, low_s, high_s, ExpectedSource.MEASURED_SPEED)
+    return Expected(mean_s, low_s, high_s, ExpectedSource.MEASURED_SPEED, note=note)
 
 
-def _by_runs(mean_s: float, low_s: float, high_s: float, error: float) -> Expected:
-    """Return a length of earlier runs; doubts about their work and about the speed make its band."""
+def _banded(
+    mean_s: float, low_s: float, high_s: float, error: float, source: ExpectedSource, basis: str = ""
+) -> Expected:
+    """Return a length whose band is made by doubts about the work and about the speed."""
     if mean_s > 0:
         down = math.hypot(math.log(mean_s / low_s), Z * error) if low_s > 0 else math.inf
         up = math.hypot(math.log(high_s / mean_s), Z * error)
         low_s, high_s = mean_s * math.exp(-down), mean_s * math.exp(up)
     if not math.isfinite(high_s):
         return UNKNOWN
-    return Expected(mean_s, low_s, high_s, ExpectedSource.EARLIER_RUNS)
+    return Expected(mean_s, low_s, high_s, source, basis)

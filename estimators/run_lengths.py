@@ -8,9 +8,11 @@ from dataclasses import dataclass, field
 from statistics import fmean
 from typing import Any, ClassVar
 
+from .curves.curve import Curve
 from .learner import EndedRun
 from .log_normal import LogNormal
 
+MOST_CURVES = 4  # the newest of each metric of a script
 MOST_RUNS = 32  # the newest of a script; older ones are of other data or code
 # Deviation of the log of a length that one run alone is taken to have; more runs measure it.
 PRIOR_SIGMA = 0.3
@@ -19,10 +21,14 @@ MOST_LOSS = math.log(10)  # of a length that is off tenfold or more, and of a sc
 
 @dataclass(frozen=True)
 class Lengths:
-    """What earlier runs of a script took. `samples`: None where they did not say."""
+    """What earlier runs of a script took. `samples`: None where they did not say.
+
+    `curves`: of the metrics that their targets named, by samples at the initial batch size; the newest last.
+    """
 
     seconds: LogNormal
     samples: LogNormal | None = None
+    curves: Mapping[str, tuple[Curve, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -40,6 +46,11 @@ class RunLengths:
         return {
             "scripts": [
                 {"user": user, "script": script, "seconds": _pair(of.seconds), "samples": _pair(of.samples)}
+                | (
+                    {"curves": {name: [c.points for c in all] for name, all in of.curves.items()}}
+                    if of.curves
+                    else {}
+                )
                 for (user, script), of in sorted(self.known.items())
             ]
         }
@@ -71,10 +82,11 @@ class RunLengthLearner:
                 seconds, samples = _log_normal(row["seconds"]), _log_normal(row["samples"])
                 if seconds is None or not isinstance(row["user"], str) or not isinstance(row["script"], str):
                     raise ValueError(f"script {row['script']!r} needs a user and seconds")
-                known[row["user"], row["script"]] = Lengths(seconds, samples)
+                of = {name: tuple(map(Curve.of, found)) for name, found in row.get("curves", {}).items()}
+                known[row["user"], row["script"]] = Lengths(seconds, samples, of)
         except ValueError as error:
             raise ValueError(f"run_lengths: {error}") from None
-        except (KeyError, TypeError) as error:
+        except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"run_lengths: is no such model: {type(error).__name__}: {error}") from None
         return RunLengths(known)
 
@@ -82,7 +94,12 @@ class RunLengthLearner:
 def _lengths(runs: Sequence[EndedRun]) -> Lengths:
     seconds = LogNormal.of([run.trained_s for run in runs], PRIOR_SIGMA)
     samples = [run.samples for run in runs if run.samples]
-    return Lengths(seconds, LogNormal.of(samples, PRIOR_SIGMA) if samples else None)
+    curves: dict[str, tuple[Curve, ...]] = {}
+    for run in runs:
+        if len(run.curve.curve) > 1:
+            metric = run.curve.metric
+            curves[metric] = (*curves.get(metric, ()), run.curve.curve)[-MOST_CURVES:]
+    return Lengths(seconds, LogNormal.of(samples, PRIOR_SIGMA) if samples else None, curves)
 
 
 def _error(known: Lengths | None, run: EndedRun) -> float:

@@ -46,7 +46,7 @@ from .commands import Command, EndProfile, RestartExecutor
 from .gpu_use import with_usage
 from .saved_work import saved_for_notice
 from .status import with_point
-from .targets import ending, missing
+from .targets import EPOCHS_TO_REPORT, ending, missing, with_evaluation
 
 MOST_PENDING = 8  # remembered commands of a job that is redirected again and again
 PROFILE_TRIES = 2
@@ -476,11 +476,12 @@ def _reported(job: JobRecord, event: Reported, now: float) -> Reaction:
         reached=with_point(job.reached, now, report.progress.fraction),
         metrics=metrics,
         measured_at=places(metrics, job.measured_at, report.measured_at, named),
+        curve=with_evaluation(job, report, target),
         left_out=event.left_out or left_out or job.left_out,
     )
     changed, idle = with_usage(changed, event.used, now)
     texts = [changed.left_out] if changed.left_out != job.left_out else []
-    if report.progress.epoch and not job.report.get("epoch"):
+    if report.progress.epoch >= EPOCHS_TO_REPORT > int(job.report.get("epoch", 0)):
         texts += [text] if (text := missing(target, metrics)) else []
     told = [_event(job, EventKind.METRICS, now, text) for text in texts]
     return Reaction(changed, (*told, *([_event(job, EventKind.IDLE, now, idle)] if idle else [])))

@@ -6,9 +6,13 @@ from collections.abc import Mapping
 
 from ...core.job import Phase
 from ...core.json_numbers import shown
+from ...core.reports import Report
 from ...core.training_config import MetricTarget
+from ...estimators.curves.curve import NO_CURVE, Curve, MetricCurve
+from ..jobs.record import JobRecord
 
 MOST_NAMED = 8  # most metrics that a sentence names
+EPOCHS_TO_REPORT = 2  # within which a script should report its target; many evaluate in every second one
 
 
 def ending(
@@ -59,10 +63,28 @@ def missing(target: MetricTarget | None, metrics: Mapping[str, float]) -> str:
     """Tell in one sentence that a job's target was not among its metrics; "" if it was or there is none."""
     if target is None or target.metric in metrics:
         return ""
-    return f"{target.metric}, its target, was not reported in its first epoch; {reported(metrics)}"
+    since = f"in its first {EPOCHS_TO_REPORT} epochs"
+    return f"{target.metric}, its target, was not reported {since}; {reported(metrics)}"
 
 
 def reported(metrics: Mapping[str, float]) -> str:
     names = sorted(metrics)
     more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
     return f"reported: {', '.join(names[:MOST_NAMED])}{more}" if names else "nothing was reported"
+
+
+def with_evaluation(job: JobRecord, report: Report, target: MetricTarget | None) -> MetricCurve:
+    """Return the job's curve with the target's metric, where a report has it measured anew.
+
+    What lies beyond the progress of the report goes: a checkpoint from before was restored.
+    """
+    if target is None:
+        return NO_CURVE
+    curve = job.curve.curve if job.curve.metric == target.metric else Curve()
+    at, value = report.progress.progress_samples, report.metrics.get(target.metric)
+    place = (report.measured_at or {}).get(target.metric)
+    before = job.measured_at.get(target.metric)
+    repeated = repr(job.metrics.get(target.metric)) == repr(value) if place is None else place == before
+    if value is None or repeated:
+        return MetricCurve(target.metric, curve.rewound(at))
+    return MetricCurve(target.metric, curve.with_point(at, value))

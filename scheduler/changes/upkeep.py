@@ -92,6 +92,7 @@ _REPORTED = frozenset(
         "reached",
         "metrics",
         "measured_at",
+        "curve",
         "left_out",
         "usage",
         "usage_told",

@@ -27,7 +27,7 @@ from ..store.metrics import MetricsHistory
 from ..store.store import Store
 from ..store.training_curves import GOODPUT, divided
 from ..views import closed_views
-from ..views.explaining import explain, told_of_its_length
+from ..views.explaining import expected_of, explain, told_of_its_length, told_of_its_target
 from ..views.job_views import job_details, job_row, jobs_beside
 from ..views.recording import trace_lines
 from ..views.waiting import wait_reason
@@ -166,8 +166,18 @@ class JobViewsDesk:
         waits, cluster = self._waits(job, nodes), _cluster(nodes)
         closed = closed_views.closed_under(job, nodes, self._moments.ahead_s)
         beside = jobs_beside(self._store.holding.values()).get(job_id, ())
+        expected = expected_of(job, self._cycle.last_round)
         found = job_details(
-            job, events, self._work, outputs, waits, cluster, nodes.asleep, closed=closed, beside=beside
+            job,
+            events,
+            self._work,
+            outputs,
+            waits,
+            cluster,
+            nodes.asleep,
+            closed=closed,
+            beside=beside,
+            expected=expected,
         )
         return self._moments.shown(dict(found) | self._why_waits(job, nodes) | self._prediction(job))
 
@@ -191,7 +201,8 @@ class JobViewsDesk:
             asleep=nodes.asleep,
         )
         lines = closed_views.explained(job, nodes, self._moments.ahead_s)
-        found = found | {"lines": [*(lines or found["lines"]), *told_of_its_length(job)]}
+        lines = [*(lines or found["lines"]), *told_of_its_length(job)]
+        found = found | {"lines": [*lines, *told_of_its_target(job, last, lines)]}
         return found if reader is None else dict(others.hidden(found, reader))
 
     def timeline(self, job_id: str | None = None, reader: Reader | None = None) -> Sequence[dict[str, Any]]:

@@ -6,9 +6,10 @@ from dataclasses import replace
 
 from ...core.cluster import Cluster
 from ...core.job import JobSpec
+from ...estimators.curves.curve import NO_CURVE
 from ...estimators.goodput import JobModel
 from ...estimators.measurements import Measurements
-from ...estimators.predictor import Work, asked_speeds, predict, work_left
+from ...estimators.predictor import Work, asked_speeds, predict, reaching_of, work_left
 from ...estimators.run_lengths import RunLengths
 from ...forecasts.state import LiveJob, told_spec
 from ..executors.executor_jobs import gpus_per_replica
@@ -47,7 +48,9 @@ def new_job(
     asked = None if known is None or known.info is None else known.info.asked_samples
     left = work_left(0.0, 0.0, asked)
     earlier = lengths.of(owner, script_key) if script_key else None
-    work = Work(left, 0.0, 0.0, may_end_sooner=spec.training.target is not None)
+    target = spec.training.target
+    reaching = None if target is None else reaching_of(target, NO_CURVE, 0.0, left, earlier)
+    work = Work(left, 0.0, 0.0, target is not None, reaching)
     expected = predict(work, float(speeds.samples_per_s[0]), float(speeds.error[0]), earlier)
     if not expected.known:
         return replace(found, remaining=left)

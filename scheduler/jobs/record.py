@@ -14,6 +14,7 @@ from ...core.placement import NodeShare, Placement
 from ...core.reports import MeasuredAt
 from ...core.slot import Slot
 from ...core.usage import UsageOn
+from ...estimators.curves.curve import NO_CURVE, MetricCurve
 from ...estimators.foretold import Foretold
 from ...estimators.measurements import Measurements
 
@@ -164,6 +165,7 @@ class JobRecord:
     bumped: when its user had it come first among own jobs; 0: never.
     cores: by node, those that its processes keep to and those of the machine, as lists of `core.cores`.
     saved_step: of the checkpoint that it wrote when it last left its GPUs; None: it has not told one.
+    curve: of the metric that its target names, by samples at the initial batch size.
     beyond: what a later version stored of it.
     """
 
@@ -196,6 +198,7 @@ class JobRecord:
     reached: tuple[tuple[float, float], ...] = ()  # (moment, fraction done) on the GPUs it has now
     metrics: dict[str, float] = field(default_factory=dict)
     measured_at: dict[str, MeasuredAt] = field(default_factory=dict)  # where in the training, by metric
+    curve: MetricCurve = NO_CURVE
     left_out: str = ""  # one sentence on metrics that are not kept
     usage: dict[str, UsageOn] = field(default_factory=dict)  # of GPUs, by GPU type, as far as it is known
     usage_told: tuple[str, int] = ("", 0)  # which executor told of it last, and the number of what it told

@@ -112,4 +112,4 @@ def ended_well(job: JobRecord) -> bool:
 
 def ended_run(job: Ended) -> EndedRun:
     """Return what learners see of an ended job."""
-    return EndedRun(job.owner, job.script_key, job.finished_s, job.served_s, job.samples)
+    return EndedRun(job.owner, job.script_key, job.finished_s, job.served_s, job.samples, job.curve)

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from ...core.cluster import Cluster
 from ...core.expected import UNKNOWN, Expected
 from ...estimators.goodput import JobModel
-from ...estimators.predictor import Work, asked_speeds, predict, work_left
-from ...estimators.run_lengths import RunLengths
+from ...estimators.predictor import Work, asked_speeds, predict, reaching_of, work_left
+from ...estimators.run_lengths import Lengths, RunLengths
 from ...estimators.sensitivity.limit import limited_goodput
 from ...estimators.sensitivity.of_input import sensitivity_by
 from ..jobs.record import JobRecord
@@ -42,7 +42,7 @@ def expectations(
             had_s = 0.0 if earlier is None else trained_s(job.id)
             of_input = _with_input(job, models.get(job.id), cluster.of_pool(pool))
             speed = samples_per_s if of_input is None else min(samples_per_s, of_input)
-            known = predict(work_of(job, had_s), speed, error, earlier)
+            known = predict(work_of(job, had_s, earlier), speed, error, earlier)
             if not known.known and job.foretold is not None:
                 known = job.foretold.left(trained_s(job.id))
             found[job.id] = known
@@ -57,9 +57,11 @@ def _with_input(job: JobRecord, model: JobModel | None, cluster: Cluster) -> flo
     return limited_goodput(model, sensitivity, cluster, job.spec.asked_gpus) or None
 
 
-def work_of(job: JobRecord, trained_s: float) -> Work:
-    """Return what a job has done and has left, by its last report and its profile run."""
+def work_of(job: JobRecord, trained_s: float, earlier: Lengths | None = None) -> Work:
+    """Return what a job has done and has left, by its last report, its profile run and its learning curve."""
     info = job.measurements.info if job.measurements is not None else None
     done, fraction = float(job.report.get("progress_samples", 0.0)), float(job.report.get("fraction", 0.0))
     left = work_left(done, fraction, None if info is None else info.asked_samples)
-    return Work(left, done, trained_s, may_end_sooner=job.spec.training.target is not None)
+    target = job.spec.training.target
+    reaching = None if target is None else reaching_of(target, job.curve, done, left, earlier)
+    return Work(left, done, trained_s, target is not None, reaching)

@@ -11,6 +11,7 @@ from sqlalchemy import Connection, case, func, select
 
 from ...core.job import Phase
 from ...core.usage import UsageOn
+from ...estimators.curves.curve import NO_CURVE, MetricCurve
 from .intervals import RUNNING
 from .schema import intervals, job_files, job_reports, jobs
 
@@ -23,6 +24,7 @@ class Ended:
 
     served_s: how long it trained. samples: how far it came; None: it did not say.
     usage: of GPUs, by GPU type, as far as it is known.
+    curve: of the metric that its target named.
     """
 
     id: str
@@ -38,6 +40,7 @@ class Ended:
     served_s: float
     samples: float | None
     usage: Mapping[str, UsageOn]
+    curve: MetricCurve = NO_CURVE
 
     @property
     def taught(self) -> bool:
@@ -81,6 +84,7 @@ def _ended(row: Any) -> Ended:
         row.served_s,
         _samples(told),
         _usage(told),
+        _curve(told),
     )
 
 
@@ -104,3 +108,10 @@ def _usage(told: Mapping[str, Any]) -> dict[str, UsageOn]:
         return {gpu_type: UsageOn.from_row(use) for gpu_type, use in told.get("usage", {}).items()}
     except (ValueError, KeyError, TypeError, AttributeError):
         return {}
+
+
+def _curve(told: Mapping[str, Any]) -> MetricCurve:
+    try:
+        return MetricCurve.from_row(told.get("curve", {}))
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return NO_CURVE

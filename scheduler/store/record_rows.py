@@ -16,6 +16,7 @@ from ...core.json_numbers import dumps, restored
 from ...core.reports import MeasuredAt
 from ...core.slot import Slot
 from ...core.usage import UsageOn
+from ...estimators.curves.curve import MetricCurve
 from ...estimators.foretold import Foretold
 from ...estimators.measurements import Measurements
 from ..jobs.record import ChangedFile, DeadlineNews, JobRecord, LeaveNotice, Origin, ProfileRun, Refusals, Stopped
@@ -29,6 +30,7 @@ REPORTED = (
     "reached",
     "metrics",
     "measured_at",
+    "curve",
     "left_out",
     "usage",
     "usage_told",
@@ -120,6 +122,7 @@ def report(job: JobRecord) -> str:
     """Return what the newest report said."""
     row = {name: getattr(job, name) for name in REPORTED}
     row["measured_at"] = {name: (at.epoch, at.samples) for name, at in job.measured_at.items()}
+    row["curve"] = job.curve.to_row()
     row["usage"] = {gpu_type: use.to_row() for gpu_type, use in job.usage.items()}
     row["refusals"] = vars(job.refusals)
     return dumps(row)
@@ -246,6 +249,7 @@ def _reported(row: Mapping[str, Any]) -> dict[str, Any]:
         "report": restored(row.get("report", {})),
         "metrics": restored(row.get("metrics", {})),
         "measured_at": {name: MeasuredAt(*at) for name, at in row.get("measured_at", {}).items()},
+        "curve": MetricCurve.from_row(row.get("curve", {})),
         "usage": {gpu_type: UsageOn.from_row(use) for gpu_type, use in row.get("usage", {}).items()},
         "usage_told": tuple(row.get("usage_told", ("", 0))),
         "refusals": _refusals(row.get("refusals", {})),

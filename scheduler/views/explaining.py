@@ -7,6 +7,7 @@ from typing import Any
 
 from ...core.cluster import Cluster
 from ...core.decisions import WaitReason
+from ...core.expected import Expected
 from ...core.job import Phase
 from ...core.json_numbers import plain
 from ...core.sleeping import SleepingNode
@@ -14,6 +15,7 @@ from ...core.slot import Slot
 from ...policies.contract.explanation import Explanation
 from ...policies.contract.policy import Policy
 from ..changes.status import status_of
+from ..changes.targets import bound
 from ..jobs.record import JobRecord
 from ..observers.hooks import RoundDone
 from .waiting import reason_shown, sleepers_waited_for, slept_then, why_outside
@@ -57,6 +59,23 @@ def told_of_its_length(job: JobRecord) -> list[str]:
     """Return a line with the sum by which a job's length was foretold; none where the model is no sum."""
     told = job.foretold
     return [] if told is None or not told.sum else [f"Its length was foretold as {told.sum}, by {told.basis}."]
+
+
+def told_of_its_target(job: JobRecord, last: RoundDone | None, lines: Sequence[str]) -> list[str]:
+    """Return a line on when the job's target is to be reached, as the last round planned with it.
+
+    None where it has no target, took no part or is of unknown length, and where `lines` say it already.
+    """
+    target, expected = job.spec.training.target, expected_of(job, last)
+    if target is None or expected is None or any(expected.text in line for line in lines):
+        return []
+    return [f"Until {target.metric} is {bound(target)}: {expected.text}."]
+
+
+def expected_of(job: JobRecord, last: RoundDone | None) -> Expected | None:
+    """Return how long the last round expected a job to need; None: it did not know, or has ended since."""
+    views = () if last is None or not job.active else last.round.jobs
+    return next((view.expected for view in views if view.id == job.id and view.expected.known), None)
 
 
 def _what_it_lacks(job: JobRecord, given: Iterable[Slot]) -> list[str]:

@@ -8,6 +8,7 @@ from typing import Any
 from ...core.cluster import Cluster
 from ...core.decisions import WaitReason
 from ...core.doors import Door
+from ...core.expected import Expected
 from ...core.job import JobSpec, Phase
 from ...core.job_limits import masked
 from ...core.schemas import (
@@ -138,10 +139,12 @@ def job_details(
     *,
     closed: Sequence[str] = (),
     beside: Sequence[str] = (),
+    expected: Expected | None = None,
 ) -> JobDetails:
     """Return what `coadapt describe` shows.
 
     `work`: where jobs' folders lie on each machine. `closed`: sentences on its nodes that take no new work.
+    `expected`: how long it still needs, as the last round planned; None: unknown.
     The others are those of `job_row`.
     """
     details = JobDetails(
@@ -162,7 +165,7 @@ def job_details(
     if job.traceback and job.traceback != job.state.reason:
         details["traceback"] = job.traceback
     if (target := job.spec.training.target) is not None:
-        details["target"] = target_view(target, job)
+        details["target"] = target_view(target, job, expected)
     return details
 
 
@@ -175,15 +178,16 @@ def _refused(refusals: Refusals) -> RefusedStatuses | None:
     return RefusedStatuses(count=refusals.count, last=refusals.last) if refusals.count else None
 
 
-def target_view(target: MetricTarget, job: JobRecord) -> TargetView:
+def target_view(target: MetricTarget, job: JobRecord, expected: Expected | None = None) -> TargetView:
     value = job.metrics.get(target.metric)
+    text = progress(target, job.metrics, ended=not job.active)
     return TargetView(
         metric=target.metric,
         at_least=target.at_least,
         at_most=target.at_most,
         value=value,
         reached=value is not None and target.reached(value),
-        text=progress(target, job.metrics, ended=not job.active),
+        text=text if expected is None or not job.active else f"{text}; {expected.text}",
     )
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 from coadapt.estimators import learned_file
+from coadapt.estimators.curves.curve import Curve, MetricCurve
 from coadapt.estimators.learner import EndedRun, learn
 from coadapt.estimators.log_normal import LogNormal
 from coadapt.estimators.run_lengths import PRIOR_SIGMA, RunLengthLearner, RunLengths
@@ -168,3 +170,32 @@ def test_what_is_left_is_that_of_the_lengths_that_are_longer_than_what_is_done(d
 
 def test_of_a_job_that_has_outlived_all_earlier_runs_nothing_is_known() -> None:
     assert LogNormal(100.0, 0.1).left(1000.0) is None
+
+
+def test_curves_of_a_scripts_metrics_are_kept_the_newest_four_of_each() -> None:
+    def run(n: int, metric: str) -> EndedRun:
+        return replace(RUNS[n], curve=MetricCurve(metric, Curve((1.0, 2.0), (0.1, float(n)))))
+
+    history = [run(n, "accuracy" if n % 2 else "loss") for n in range(8)] + [replace(run(6, "loss"), ended_s=90.0)]
+    found = learn(RunLengthLearner(), history, 1e9).of("u", "s")
+    assert found is not None
+    assert [curve.values[1] for curve in found.curves["accuracy"]] == [1.0, 3.0, 5.0, 7.0]
+    assert [curve.values[1] for curve in found.curves["loss"]] == [2.0, 4.0, 6.0, 6.0]
+
+
+def test_curves_are_read_again_and_a_model_of_an_earlier_version_knows_none() -> None:
+    curve = Curve((1.0, 2.0), (0.1, 0.4))
+    model = learn(RunLengthLearner(), [replace(RUNS[0], curve=MetricCurve("accuracy", curve))], 1e9)
+    document = json.loads(json.dumps(model.to_json()))
+    assert RunLengthLearner().read(document) == model
+    del document["scripts"][0]["curves"]
+    known = RunLengthLearner().read(document).of("u", "s")
+    assert known is not None
+    assert known.curves == {}
+
+
+def test_a_curve_that_is_none_is_refused_in_one_sentence() -> None:
+    document = learn(RunLengthLearner(), RUNS, 1e9).to_json()
+    document["scripts"][0]["curves"] = {"accuracy": [[["x", 1.0]]]}
+    with pytest.raises(ValueError, match=r"^run_lengths: "):
+        RunLengthLearner().read(document)

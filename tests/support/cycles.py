@@ -19,7 +19,7 @@ from typing import Any
 from coadapt.core.cluster import Cluster
 from coadapt.core.job import JobSpec
 from coadapt.core.placement import NodeShare, Placement
-from coadapt.core.reports import JobInfo, Progress, Report, StepRow
+from coadapt.core.reports import JobInfo, MeasuredAt, Progress, Report, StepRow
 from coadapt.core.settings import Settings
 from coadapt.core.sleeping import SleepingNode
 from coadapt.core.slot import Slot
@@ -331,8 +331,8 @@ class World:
     def on_submit(self, name: str, *options: str) -> None:
         """Do `submit a types=t4 same=key fingerprint=f unprofiled rigid=2 kept most_failures=0 restarts=never`.
 
-        Also `limit=1h`, `deadline=1h`, `on_missed=cancel`, `retries=2`, and `ok=a` or `any=a` of jobs that it
-        starts after.
+        Also `limit=1h`, `deadline=1h`, `on_missed=cancel`, `retries=2`, `target=0.9` of accuracy, and `ok=a` or
+        `any=a` of jobs that it starts after.
         """
         given = dict(option.partition("=")[::2] for option in options)
         resources: dict[str, Any] = {"max_gpus": 8}
@@ -347,7 +347,12 @@ class World:
                 "name": name,
                 "script": "train.py",
                 "resources": resources,
-                "training": {"adaptivity": "rigid" if "rigid" in given else "adaptive"},
+                "training": {
+                    "adaptivity": "rigid" if "rigid" in given else "adaptive",
+                    "target": {"metric": "accuracy", "at_least": float(given["target"])}
+                    if "target" in given
+                    else None,
+                },
                 "preemptible": "kept" not in given,
                 "profile": "unprofiled" not in given,
                 "fingerprint": given.get("fingerprint"),
@@ -527,6 +532,15 @@ class World:
             1, "t4", 1, replicas, (), 1.0, 50.0, 64, 32, 0, 0.1, 1.5, Progress(2, 10, 0.2, 9, 640, 500.0)
         )
         self._say(name, Reported(report, replace(measured(*gpu_types), grad_sqr=1.0, grad_var=self.clock.now_s)))
+
+    def on_evaluated(self, name: str, samples: str, accuracy: str) -> None:
+        """Let the job report an accuracy that it has measured after so many samples."""
+        progress = Progress(1, 10, float(samples) / 10_000, 9, int(samples), float(samples))
+        at = {"accuracy": MeasuredAt(1, int(samples))}
+        report = Report(
+            1, "t4", 1, 1, (), 1.0, 50.0, 64, 32, 0, 0.1, 1.5, progress, {"accuracy": float(accuracy)}, None, at
+        )
+        self._say(name, Reported(report, None))
 
     def on_saved(self, name: str, steps: str, took_s: str) -> None:
         self._say(name, Checkpointed(int(steps), float(took_s)))

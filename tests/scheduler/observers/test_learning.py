@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from coadapt.core.expected import ExpectedSource
 from coadapt.estimators import learned_file
+from coadapt.estimators.curves.curve import Curve
 
 from tests.support.cycles import World
 
@@ -48,6 +49,19 @@ def test_a_job_is_expected_to_take_as_long_as_the_last_run_of_its_script(world: 
     assert mean_s == pytest.approx(100.0, rel=0.2)
     world.play("submit c unprofiled same=other\ngo")
     assert expected(world, "c")[0] is ExpectedSource.UNKNOWN
+
+
+def test_the_course_of_a_targets_metric_is_kept_for_the_next_run_of_the_script(world: World) -> None:
+    evaluated = "\n".join(f"evaluated a {samples} 0.{samples // 1000}" for samples in (2000, 4000, 6000))
+    world.play(
+        f"submit a unprofiled same=s target=0.6\nwish a t4-000:2\ngo\nruns a\n{evaluated}\nafter 97\nfinish a"
+    )
+    world.play("left a\ngo")
+    assert world.cycle.learning.wait(10.0)
+    world.play("reopen")
+    known = world.cycle.learning.model.of("", "s")
+    assert known is not None
+    assert known.curves == {"accuracy": (Curve((2000.0, 4000.0, 6000.0), (0.2, 0.4, 0.6)),)}
 
 
 def test_what_was_learned_is_known_again_after_a_restart(world: World) -> None:

@@ -9,6 +9,7 @@ from coadapt.core.cluster import Cluster, Node
 from coadapt.core.expected import UNKNOWN, Expected, ExpectedSource
 from coadapt.core.job import ResourceRequest
 from coadapt.core.reports import InputRow, JobInfo, MeasuredInput
+from coadapt.estimators.curves.curve import Curve, MetricCurve
 from coadapt.estimators.log_normal import LogNormal
 from coadapt.estimators.measurements import Measurements
 from coadapt.estimators.run_lengths import Lengths, RunLengths
@@ -70,3 +71,66 @@ def test_a_job_that_waits_for_its_input_takes_as_long_as_its_share_of_cpus_makes
 
     assert takes_s(Cluster(nodes)) == pytest.approx(250.0, rel=0.02), "2 CPUs for a GPU prepare 20 samples/s"
     assert takes_s(Cluster((Node("n1", "a", 4),))) == pytest.approx(62.5, rel=0.02), "a node that states no CPUs"
+
+
+# --- a metric that ends a job -----------------------------------------------------------------------------------
+
+UNITS = [n * 500.0 for n in range(1, 11)]  # half of the training
+RISING = Curve(tuple(UNITS), tuple(0.95 - 0.7 * (at / 500.0) ** -0.5 for at in UNITS))  # 0.8 after 21 of 20
+STEPPED = Curve(tuple(n * 500.0 for n in range(1, 20)), (*[0.5 + 0.01 * n for n in range(13)], *[0.9] * 6))
+
+
+def with_target(at_least: float, curve: Curve, **changes: object) -> JobRecord:
+    """Return a job that has done half of its 10,000 samples."""
+    target = SPEC.training.model_validate({"target": {"metric": "accuracy", "at_least": at_least}})
+    spec = SPEC.model_copy(update={"training": target})
+    return job(spec=spec, measurements=ASKS, report=HALF_DONE, curve=MetricCurve("accuracy", curve), **changes)
+
+
+def test_the_time_that_is_planned_follows_the_curve() -> None:
+    value = 0.95 - 0.7 * 15**-0.5  # that of the evaluation after 7,500 samples
+    found = expected(with_target(value, RISING))
+    assert (found.source, found.basis) == (ExpectedSource.LEARNING_CURVE, "its own curve of accuracy")
+    assert found.mean_s == pytest.approx(25.0, abs=5.1), "as well as one evaluation"
+    assert found.low_s < found.mean_s < found.high_s
+    further = with_target(value, RISING)
+    further = replace(further, report={"progress_samples": 5_400.0, "fraction": 0.54})
+    assert expected(further).mean_s == pytest.approx(found.mean_s - 4.0, rel=0.02), "between two evaluations"
+
+
+@pytest.mark.parametrize(
+    ("curve", "why"),
+    [
+        (Curve(), "accuracy has 0 points and a curve needs 4"),
+        (Curve(RISING.at, RISING.values[::-1]), "accuracy does not rise"),
+        (RISING, "accuracy is not expected to reach 0.99 by its end"),
+    ],
+)
+def test_a_job_that_no_curve_tells_of_plans_with_all_of_its_training_and_says_so(curve: Curve, why: str) -> None:
+    found = expected(with_target(0.99, curve))
+    assert found.source is ExpectedSource.MEASURED_SPEED
+    assert (found.mean_s, found.low_s) == (pytest.approx(50.0, rel=0.02), 0.0)
+    assert found.text.endswith(f"from measured speed; {why}, so it plans with all of its training")
+
+
+def test_a_curve_of_another_metric_tells_nothing() -> None:
+    other = replace(with_target(0.8, RISING), curve=MetricCurve("loss", RISING))
+    assert "accuracy has 0 points" in expected(other).note
+
+
+def test_the_curve_of_an_earlier_run_of_the_script_foresees_a_jump() -> None:
+    earlier = Lengths(LogNormal(60.0, 0.3), None, {"accuracy": (STEPPED,)})
+    lengths = RunLengths({("", "script"): earlier})
+    own = Curve(STEPPED.at[:10], STEPPED.values[:10])
+    found = expected(with_target(0.85, own, script_key="script"), lengths)
+    assert (found.source, found.basis) == (ExpectedSource.EARLIER_RUNS, "accuracy in an earlier run")
+    assert found.mean_s == pytest.approx(20.0, rel=0.1), "the run jumped after 7,000 samples"
+    new = replace(with_target(0.85, Curve(), script_key="script"), report={})
+    assert expected(new, lengths).mean_s == pytest.approx(70.0, rel=0.1), "before its first evaluation, too"
+    assert expected(with_target(0.85, own), lengths).source is not ExpectedSource.EARLIER_RUNS
+
+
+def test_how_long_earlier_runs_trained_counts_more_than_a_jobs_own_curve() -> None:
+    lengths = RunLengths({("", "script"): Lengths(LogNormal(60.0, 0.3), LogNormal(7_000.0, 0.1))})
+    found = expected(with_target(0.8, RISING, script_key="script"), lengths)
+    assert (found.source, found.basis) == (ExpectedSource.EARLIER_RUNS, "")

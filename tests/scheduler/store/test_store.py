@@ -12,6 +12,7 @@ from coadapt.core.events import EventKind
 from coadapt.core.job import JobSpec, Phase
 from coadapt.core.reports import MeasuredAt, StepRow
 from coadapt.core.slot import Slot
+from coadapt.estimators.curves.curve import Curve, MetricCurve
 from coadapt.estimators.measurements import Measurements
 from coadapt.scheduler.jobs.lifecycle import NEXT, IllegalTransition, advance, check
 from coadapt.scheduler.jobs.record import JobRecord, ProfileRun
@@ -53,6 +54,7 @@ def test_a_job_survives_closing_and_opening_the_store(where: Path | str) -> None
         largest_gpus={"t4": 2},
         metrics={"loss": 0.25},
         measured_at={"loss": MeasuredAt(3, 1920)},
+        curve=MetricCurve("loss", Curve((640.0, 1920.0), (0.5, 0.25))),
         report={"batch_size": 64},
     )
     store.save(job, Event(EventKind.RUNNING, 101.0, job.id, {"text": "runs"}))

@@ -1,0 +1,1 @@
+"""Learning curves: when a metric of a job will reach its target."""
