@@ -5,8 +5,9 @@
 FIFO, jobs of 1 to 16 GPUs, 128 GPUs at a load of 5.5 jobs/h; figures are of the last half of the jobs.
 * {split}/{mechanism}/over_proportional: mean JCT over that of `proportional`; <= 1 for `tune` and `priced`.
 * {split}/{greedy,tune}/idle_gpus_with_queue: rounds with idle GPUs that a waiting job could use.
-* low_load/cpu_use_over_proportional: CPUs that jobs hold and gain by, tune over proportional, at 3 jobs/h. Paper:
-  60 and 90 %. `proportional` counts what jobs make use of out of their shares.
+* low_load/cpu_use_over_proportional: the part of all CPUs that jobs hold and gain by, tune over proportional, at 3
+  jobs/h, where all jobs are sensitive as in figure 10. It is of the fullest rounds (95th percentile; paper: 60 and
+  up to 90 %). Over all rounds (`cpu_use`) it can hardly grow: samples need the same CPU time, only sooner.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ def main() -> None:
     needs(PROFILES)
     window = (options.jobs // 2, options.jobs)
     points = [(key, LOAD, split, NAMES) for key, split in SPLITS.items()]
-    points.append(("low_load", LOW_LOAD, SPLITS["20-70-10"], ("proportional", "tune", "priced")))
+    points.append(("low_load", LOW_LOAD, SPLITS["50-0-50"], ("proportional", "tune", "priced")))
     asked = [
         Asked(partial(drawn, options.jobs, load, split, seed), "fifo", name, GPUS, window=window)
         for _, load, split, names in points
@@ -62,14 +63,25 @@ def main() -> None:
             figures[f"{key}/{name}/mean_jct_h"] = float(np.median([one.mean_h for one in runs]))
             figures[f"{key}/{name}/over_proportional"] = float(np.median(each))
             figures[f"{key}/{name}/idle_gpus_with_queue"] = idle
+            full = float(np.mean([one.full_use for one in runs]))
             figures[f"{key}/{name}/cpu_use"] = use
-            rows.append([key, name, figures[f"{key}/{name}/mean_jct_h"], float(np.median(each)), idle, use])
+            figures[f"{key}/{name}/full_cpu_use"] = full
+            mean_h = figures[f"{key}/{name}/mean_jct_h"]
+            rows.append([key, name, mean_h, float(np.median(each)), idle, use, full])
     for name in ("tune", "priced"):
         figures[f"low_load/{name}/cpu_use_over_proportional"] = (
-            figures[f"low_load/{name}/cpu_use"] / figures["low_load/proportional/cpu_use"]
+            figures[f"low_load/{name}/full_cpu_use"] / figures["low_load/proportional/full_cpu_use"]
         )
     figures["low_load/cpu_use_over_proportional"] = figures["low_load/tune/cpu_use_over_proportional"]
-    columns = ["split", "mechanism", "mean JCT, h", "over shares", "rounds with idle GPUs", "CPU use"]
+    columns = [
+        "split",
+        "mechanism",
+        "mean JCT, h",
+        "over shares",
+        "rounds with idle GPUs",
+        "CPU use",
+        "fullest rounds",
+    ]
     table("FIFO, 1 to 16 GPUs", columns, rows)
     finish("synergy_splits", figures)
 
