@@ -52,18 +52,22 @@ class Told(Protocol):
         """Return the job's speed by its number of nodes, over that on the fewest; {}: nobody knows."""
 
 
-class ToldNoInput:
-    """Tell nothing of the input of jobs, and of more nodes only what is set."""
+class ToldOnNodes:
+    """Tell of more nodes what is set."""
 
     spread: Sequence[Mapping[int, float]] = ()  # by job; (): nobody knows
-
-    def sensitivity(self, job: int) -> Sensitivity | None:
-        """Return None."""
-        return None
 
     def on_nodes(self, job: int) -> Mapping[int, float]:
         """Return what is set."""
         return self.spread[job] if self.spread else {}
+
+
+class ToldNoInput(ToldOnNodes):
+    """Tell nothing of the input of jobs."""
+
+    def sensitivity(self, job: int) -> Sensitivity | None:
+        """Return None."""
+        return None
 
 
 class ToldNothing(ToldNoInput):

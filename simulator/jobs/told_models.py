@@ -17,6 +17,7 @@ from ...estimators.sensitivity.model import Sensitivity
 from ..traces.tables import Floats
 from ..traces.workload import Ints, Workload
 from .applications import Application
+from .told import ToldOnNodes
 
 
 class ModelSource(Protocol):
@@ -26,7 +27,7 @@ class ModelSource(Protocol):
         """Return what is known of a job by now; None: nothing."""
 
 
-class ToldModels:
+class ToldModels(ToldOnNodes):
     """Tell a job's fitted model, and the work that its epochs leave.
 
     Args:
