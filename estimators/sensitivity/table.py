@@ -85,16 +85,20 @@ class TabulatedSensitivity:
     """
 
     grids: Mapping[int, SpeedGrid]
-    knows_memory: bool = True
 
     def __post_init__(self) -> None:
         if not self.grids or min(self.grids) < 1:
             raise ValueError(f"grids: {sorted(self.grids)} GPUs; at least one number of 1 or more is accepted")
 
+    @property
+    def knows_memory(self) -> bool:
+        """True: the speed follows memory; see `Sensitivity.knows_memory`."""
+        return True
+
     def times(self, factor: float) -> TabulatedSensitivity:
         """Return the same with all speeds multiplied, as from relative ones to samples/s."""
         grids = {gpus: SpeedGrid(one.cpus, one.memory_gib, factor * one.speed) for gpus, one in self.grids.items()}
-        return TabulatedSensitivity(grids, self.knows_memory)
+        return TabulatedSensitivity(grids)
 
     def grid(self, gpus: int) -> SpeedGrid:
         """Return the grid that counts for so many GPUs."""

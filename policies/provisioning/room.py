@@ -40,10 +40,6 @@ class NodeRoom:
 
     # --- where there is room --------------------------------------------------------------------------------
 
-    def stays(self, need: Need, cpus: float, memory_gib: float) -> bool:
-        """Return whether a job can have this where it is now, the GPUs being free or its own."""
-        return bool(need.before) and self.fits(need, need.before, cpus, memory_gib)
-
     def fits(self, need: Need, places: Places, cpus: float, memory_gib: float) -> bool:
         """Return whether nodes have free what a job would hold there."""
         c, m = cpus / need.gpus, memory_gib / need.gpus
@@ -60,11 +56,10 @@ class NodeRoom:
         Args:
             first: take the first node in place of the fullest.
         """
-        if need.pinned or need.before:
-            if self.stays(need, cpus, memory_gib):
-                return need.before
-            if need.pinned:
-                return None
+        if need.before and self.fits(need, need.before, cpus, memory_gib):
+            return need.before
+        if need.pinned:
+            return None
         at = self._fitting(need.gpus, cpus, memory_gib)
         if len(at):
             return ((int(at[0]) if first else self.fullest(at), need.gpus),)
@@ -77,10 +72,8 @@ class NodeRoom:
         return self.find(need, -np.inf, -np.inf)
 
     def _fitting(self, gpus: int, cpus: float, memory_gib: float) -> NDArray[np.int64]:
-        free = self.gpus >= gpus
-        if cpus > -np.inf:
-            free &= (self.cpus >= cpus - SLACK) & (self.memory_gib >= memory_gib - SLACK)
-        return np.flatnonzero(free)
+        has = (self.cpus >= cpus - SLACK) & (self.memory_gib >= memory_gib - SLACK)
+        return np.flatnonzero((self.gpus >= gpus) & has)
 
     def fullest(self, at: NDArray[np.int64]) -> int:
         """Return the one of some nodes with the fewest free GPUs, then the fewest CPUs, then the least memory."""

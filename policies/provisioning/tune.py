@@ -25,8 +25,11 @@ class Tune:
         self._hands_out = hands_out
 
     def provide(self, needs: Iterable[Need], room: NodeRoom) -> Prices | None:
-        """Place the jobs that ask for most GPUs first, then for most CPUs, then for most memory."""
-        for need in largest_first(needs, lambda need: (need.gpus, *need.choices.demand)):
+        """Place the jobs that ask for most GPUs first, then for most CPUs, then for most memory.
+
+        Of jobs that ask for the same, those that run come first, so that no newcomer takes their place.
+        """
+        for need in largest_first(needs, lambda need: (need.gpus, *need.choices.demand, bool(need.before))):
             _place(need, room)
         if self._hands_out:
             hand_out(room)

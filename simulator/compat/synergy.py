@@ -36,7 +36,6 @@ from ..traces.input_profiles import InputProfiles
 from ..traces.workload import Workload
 
 ROUND_S = 300.0
-WINDOW = (4000, 5000)  # the jobs that its figures of long traces are of
 
 
 @dataclass(frozen=True)

@@ -95,6 +95,32 @@ def test_other_cpus_alone_are_no_restart_and_no_pause(profiles: InputProfiles) -
     assert outcome.jct_s[0] == pytest.approx(900 + 900 + (9000 - 2700 - 900) / 3)
 
 
+def test_amounts_change_in_rounds_alone_and_a_stopped_job_keeps_its_progress(
+    profiles: InputProfiles,
+) -> None:
+    # The long job is stopped at 600 s for a shorter one on all GPUs, and goes on at 1,200 s with what it has done.
+    work = jobs(
+        ("long", 0, 8, "text", 3000.0), ("short", 450.0, 8, "text", 500.0), ("stays", 2000.0, 1, "image", 9e3)
+    )
+    where = server(2)
+    seen: list[tuple[float, dict[str, dict[str, int]]]] = []
+
+    def watch(round: Round, plan: Plan) -> None:
+        seen.append((round.now, {job: dict(at.by_node) for job, at in plan.placements.items()}))
+
+    one = server()
+    world = InputBoundWorld(work.select([0, 1]), profiles, one, lambda gpus: 0.0)
+    outcome = Engine(world, one, make_policy("srtf", provisioning="tune"), Timing(300.0), watch=watch).run()
+    assert [now for now, held in seen if "short" in held] == [600.0, 900.0]
+    assert outcome.finished_s.tolist() == [1200.0 + 3000.0 - 600.0, 1100.0]
+    assert {change.time_s % 300.0 for change in outcome.holdings if change.gpus} == {0.0}
+    seen.clear()
+    world = InputBoundWorld(work, profiles, where, lambda gpus: 0.0)
+    Engine(world, where, make_policy("srtf", provisioning="tune"), Timing(300.0), watch=watch).run()
+    for job in work.ids:  # there is room for all, so who runs stays where it is
+        assert len({tuple(held[job]) for _, held in seen if job in held}) == 1
+
+
 def test_the_slowest_node_sets_the_pace(profiles: InputProfiles) -> None:
     uneven = Cluster((Node("a", "v100", 1, 9.0, 100.0), Node("b", "v100", 1, 3.0, 100.0)))
     work = jobs(("wide", 0, 2, "image", 3000.0))
