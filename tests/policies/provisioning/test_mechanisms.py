@@ -14,11 +14,13 @@ from coadapt.policies.provisioning.priced import Priced
 from coadapt.policies.provisioning.proportional import Proportional
 from coadapt.policies.provisioning.room import NodeRoom
 from coadapt.policies.provisioning.tune import Tune, demoted
+from scipy.optimize import Bounds, LinearConstraint, milp
 
 from .support import check, places_of, provided, room, wants
 
 SERVER = (8, 24.0, 500.0)
 SHARE = (3.0, 62.5)
+WHOLE = Share(3.0, 62.5, 24.0, 500.0)
 # Tables 1 to 3: four jobs of 4 GPUs and their best-case demands.
 VECTORS = {"J1": (23.0, 400.0), "J2": (12.0, 450.0), "J3": (1.0, 100.0), "J4": (12.0, 50.0)}
 
@@ -46,6 +48,14 @@ def test_tune_packs_the_jobs_of_table_3_and_nobody_gives_way() -> None:
     by_node = [sorted(jobs) for jobs in nodes.tenants]
     assert sorted(by_node) == [["J1", "J3"], ["J2", "J4"]]
     assert held(nodes) == VECTORS
+
+
+def test_both_published_allocations_use_all_of_both_servers() -> None:
+    for mechanism in (Proportional(), Tune()):
+        nodes = provided(mechanism, room(SERVER, SERVER), four())
+        assert len(nodes.held) == 4
+        for free in (nodes.gpus, nodes.cpus, nodes.memory_gib):
+            assert free.tolist() == pytest.approx([0, 0])
 
 
 def test_the_smallest_first_would_make_two_of_them_give_way() -> None:
@@ -170,6 +180,38 @@ def test_the_program_is_at_least_as_good_as_the_shares_and_no_better_than_its_bo
             check(placed, needs)
             assert len(placed.held) == 16
             assert sum(one.speed for one in placed.held.values()) <= relaxed.bound + 1e-6
+
+
+def test_the_program_of_a_few_choices_is_as_good_as_that_of_the_whole_grid() -> None:
+    """The published program has each point of the grid, and that no job is slower than at its share as a row."""
+    random, cpus, memory = np.random.default_rng(3), np.arange(1.0, 13.0), np.array([20.0, 62.5, 125, 250])
+    for _ in range(10):
+        tables = [
+            np.minimum.outer(np.minimum(cpus, random.integers(1, 13)), np.minimum(memory, random.choice(memory)))
+            for _ in range(8)
+        ]
+        needs = [
+            Need(f"j{at}", 1, choices(TabulatedSensitivity({1: SpeedGrid(cpus, memory, one)}), 1, WHOLE))
+            for at, one in enumerate(tables)
+        ]
+        prices = Optimal().provide(needs, room(SERVER))
+        speeds = np.array([one / one[2, 1] for one in tables]).reshape(8, -1)
+        points = speeds.shape[1]
+        each = np.kron(np.eye(8), np.ones(points))
+        uses = [np.tile(np.repeat(cpus, 4), 8), np.tile(np.tile(memory, 12), 8)]
+        fair = np.kron(np.eye(8), np.ones(points)) * speeds.ravel()
+        whole = milp(
+            -speeds.ravel(),
+            constraints=[
+                LinearConstraint(each, 1, 1),
+                LinearConstraint(uses, ub=[24, 500]),
+                LinearConstraint(fair, 1),
+            ],
+            integrality=1,
+            bounds=Bounds(0, 1),
+        )
+        assert prices is not None
+        assert prices.bound == pytest.approx(-whole.fun, rel=1e-6)
 
 
 def test_who_runs_stays_where_it_is() -> None:

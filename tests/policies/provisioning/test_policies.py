@@ -245,6 +245,30 @@ def test_bad_input_is_told_in_one_sentence() -> None:
         plan("fifo", nodes(memory_gib=0.0), image("i"), provisioning="priced")
 
 
+@pytest.mark.parametrize("policy", ["fifo", "las", "srtf", "ftf", "themis"])
+def test_who_runs_does_not_depend_on_cpus_and_nobody_waits_beside_gpus_that_it_could_have(policy: str) -> None:
+    random = np.random.default_rng(4)
+    preempts = {"preempts": True} if policy == "fifo" else {}
+    for _ in range(10):
+        made = [image if random.random() < 0.5 else language for _ in range(20)]
+        jobs = [
+            of(
+                f"j{at}",
+                int(random.choice([1, 1, 2, 4, 8])),
+                submitted_s=float(at),
+                expected=left(100.0 * (at % 7 + 1)),
+            )
+            for at, of in enumerate(made)
+        ]
+        runs = {}
+        for mechanism in ("proportional", "tune", "priced"):
+            found, _ = plan(policy, nodes(2), *jobs, provisioning=mechanism, **preempts)
+            runs[mechanism] = set(found.placements)
+            free = 16 - sum(placement.gpus for placement in found.placements.values())
+            assert all(job.spec.asked_gpus > free for job in jobs if job.id not in found.placements)
+        assert runs["proportional"] == runs["tune"] == runs["priced"]
+
+
 # --- orders (check D1) ------------------------------------------------------------------------------------------
 
 
