@@ -35,6 +35,7 @@ class NodeRoom:
         self.totals = totals
         self.gpus: NDArray[np.int64] = totals.gpus.copy()
         self.cpus, self.memory_gib = totals.cpus.copy(), totals.memory_gib.copy()
+        self.claimed = np.zeros_like(self.gpus)  # GPUs of jobs that run and are not placed yet
         self.held: dict[str, Held] = {}
         self.tenants: list[dict[str, int]] = [{} for _ in range(len(self.gpus))]  # node -> job -> GPUs there
 
@@ -62,6 +63,8 @@ class NodeRoom:
             return None
         at = self._fitting(need.gpus, cpus, memory_gib)
         if len(at):
+            unclaimed = at[self.gpus[at] - self.claimed[at] >= need.gpus]
+            at = unclaimed if len(unclaimed) else at
             return ((int(at[0]) if first else self.fullest(at), need.gpus),)
         if need.gpus <= need.unit:
             return None
@@ -108,6 +111,12 @@ class NodeRoom:
         return tuple(sorted([*((int(node), int(usable[node])) for node in whole), (last, rest)]))
 
     # --- changes --------------------------------------------------------------------------------------------
+
+    def claim(self, need: Need, sign: int) -> None:
+        """Count the GPUs that a job has now as claimed, or, with `sign` -1, no more."""
+        if not need.pinned:
+            for node, gpus in need.before:
+                self.claimed[node] += sign * gpus
 
     def reserve(self, need: Need) -> None:
         """Keep the GPUs of a pinned job from all others, before anything is given."""

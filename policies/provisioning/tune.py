@@ -27,9 +27,13 @@ class Tune:
     def provide(self, needs: Iterable[Need], room: NodeRoom) -> Prices | None:
         """Place the jobs that ask for most GPUs first, then for most CPUs, then for most memory.
 
-        Of jobs that ask for the same, those that run come first, so that no newcomer takes their place.
+        Jobs go to GPUs that no other job has now, where they find room there.
         """
-        for need in largest_first(needs, lambda need: (need.gpus, *need.choices.demand, bool(need.before))):
+        ordered = largest_first(needs, lambda need: (need.gpus, *need.choices.demand))
+        for need in ordered:
+            room.claim(need, 1)
+        for need in ordered:
+            room.claim(need, -1)
             _place(need, room)
         if self._hands_out:
             hand_out(room)
