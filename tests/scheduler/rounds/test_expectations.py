@@ -134,3 +134,6 @@ def test_how_long_earlier_runs_trained_counts_more_than_a_jobs_own_curve() -> No
     lengths = RunLengths({("", "script"): Lengths(LogNormal(60.0, 0.3), LogNormal(7_000.0, 0.1))})
     found = expected(with_target(0.8, RISING, script_key="script"), lengths)
     assert (found.source, found.basis) == (ExpectedSource.EARLIER_RUNS, "")
+    other = RunLengths({("", "script"): Lengths(LogNormal(60.0, 0.3))})  # nobody knows how far they came
+    alone = expected(with_target(0.75, RISING, script_key="script"), other)
+    assert alone.source is ExpectedSource.LEARNING_CURVE
