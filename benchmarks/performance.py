@@ -357,11 +357,9 @@ BENCHMARKS = (
             Figure("sia/lent_rounds", "sia: rounds until an idle guarantee is lent", "<= 2"),
             Figure("sia/back_rounds", "sia: rounds until it is back, beyond the lease of a job", "<= 2"),
             Figure(
-                "sia/flood_ratio", "sia: others' mean JCT, a team submits 100 times as much over 10", "<= 1.05"
+                "sia/flood_ratio", "sia: others' JCT, a team submits 100 times over 10 times as much", "<= 1.05"
             ),
-            Figure(
-                "sia/flood_worst_over_alone", "sia: the worst of these teams then, over what it has alone", "<= 1"
-            ),
+            Figure("sia/flood_worst_over_alone", "sia: the worst of them then, over what it has alone", "<= 1"),
             Figure("coadapt/lent_rounds", "coadapt: rounds until an idle guarantee is lent", "<= 2"),
             Figure("coadapt/back_rounds", "coadapt: rounds until it is back", "<= 2"),
             Figure("coadapt/flood_ratio", "coadapt: others' mean JCT in a flood", "<= 1.05"),
@@ -1035,7 +1033,7 @@ BENCHMARKS = (
             Figure("50-0-50/greedy/over_proportional", "`greedy` over shares, where all are sensitive", ">= 1.0"),
             Figure("50-0-50/greedy/idle_gpus_with_queue", "`greedy`: rounds with idle GPUs and a queue", ">= 1"),
             Figure("50-0-50/tune/idle_gpus_with_queue", "`tune`: the same", "= 0"),
-            Figure("low_load/cpu_use_over_proportional", "low load: CPUs in use, `tune` over shares", ">= 1.3"),
+            Figure("low_load/cpu_use_over_proportional", "low load: CPUs used, `tune` over shares", ">= 1.3"),
         ),
         timeout_s=3600.0,
     ),

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from ..core.expected import UNKNOWN, Expected, ExpectedSource
-from .log_normal import LEAST_LONGER, LogNormal
+from ..core.log_normal import LEAST_LONGER, LogNormal
 from .predictor import Z
 
 

@@ -107,7 +107,9 @@ def work_left(progress_samples: float, fraction: float, asked_samples: float | N
 def reaching_of(
     target: MetricTarget, known: MetricCurve, done: float, left: float | None, earlier: Lengths | None
 ) -> Reaching | None:
-    """Return how much progress is left until a target is reached; None: nobody knows where training ends.
+    """Return how much progress is left until a target is reached.
+
+    None: nobody knows where training ends, or the lengths of earlier runs say more than the job's own curve.
 
     Args:
         known: the curve of the job; that of another metric does not count.
@@ -118,6 +120,8 @@ def reaching_of(
     own = known.curve if known.metric == target.metric else Curve()
     end = float(f"{done + left:.4g}")  # so that its last digits make no new question
     runs = () if earlier is None else earlier.curves.get(target.metric, ())
+    if not runs and earlier is not None and earlier.samples is not None:
+        return None
     return since_last(target, own, end, runs).after(done - (own.at[-1] if own.at else 0.0))
 
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from statistics import fmean
 from typing import Any, ClassVar
 
+from ..core.log_normal import LogNormal
 from .curves.curve import Curve
 from .learner import EndedRun
-from .log_normal import LogNormal
 
 MOST_CURVES = 4  # the newest of each metric of a script
 MOST_RUNS = 32  # the newest of a script; older ones are of other data or code

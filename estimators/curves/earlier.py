@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..log_normal import LogNormal
+from ...core.log_normal import LogNormal
 from .curve import Curve, Floats
 
 # Chosen on 34 measured curves (`docs/results/learning-curves.md`).

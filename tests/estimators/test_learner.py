@@ -11,10 +11,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+from coadapt.core.log_normal import LogNormal
 from coadapt.estimators import learned_file
 from coadapt.estimators.curves.curve import Curve, MetricCurve
 from coadapt.estimators.learner import EndedRun, learn
-from coadapt.estimators.log_normal import LogNormal
 from coadapt.estimators.run_lengths import PRIOR_SIGMA, RunLengthLearner, RunLengths
 
 RUNS = [EndedRun("u", "s", 10.0 * n, 100.0 + n, 1000.0 + n) for n in range(1, 9)]

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from coadapt.core.cluster import Cluster
 from coadapt.core.expected import UNKNOWN, ExpectedSource
+from coadapt.core.log_normal import LogNormal
 from coadapt.estimators.goodput import goodput_on
-from coadapt.estimators.log_normal import LogNormal
 from coadapt.estimators.predictor import (
     EXTRAPOLATION_ERROR,
     MODEL_ERROR,

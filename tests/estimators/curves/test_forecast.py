@@ -140,3 +140,20 @@ def test_an_earlier_run_that_missed_the_target_tells_where_it_was_best() -> None
 def test_a_job_at_its_end_has_nothing_left() -> None:
     found = until_reached(at_least(0.97), seen(CURVES["pow3"], 100), END, END)
     assert (found.left, found.low, found.high) == (0.0, 0.0, 0.0)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("seed", range(40))
+def test_whatever_the_curve_the_band_holds_the_mean_and_ends_with_the_training(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    count, scale = int(random.integers(1, 30)), 10.0 ** random.integers(-8, 9)
+    values = scale * [random.normal(0, 1, count), np.cumsum(random.random(count)), 1 - 1 / X[:count]][seed % 3]
+    values[random.integers(count)] = random.choice([math.nan, math.inf, 1e300, values[0]])
+    at = np.cumsum(random.random(count) + 1e-9) * 10.0 ** random.integers(-3, 7)
+    bound = {"at_least" if seed % 2 else "at_most": float(random.normal() * scale)}
+    earlier = [Curve.of(zip(1.1 * at, values[::-1], strict=True))] if seed % 4 == 0 else []
+    now = float(at[-1])
+    end = now * (1 + random.random() * float(random.choice([0.0, 0.01, 1.0, 1000.0])))
+    own = Curve.of(zip(at, values, strict=True))
+    found = until_reached(MetricTarget(metric="loss", **bound), own, now, end, earlier)
+    assert 0 <= found.low <= found.left <= found.high <= end - now

@@ -8,9 +8,9 @@ import pytest
 from coadapt.core.cluster import Cluster, Node
 from coadapt.core.expected import UNKNOWN, Expected, ExpectedSource
 from coadapt.core.job import ResourceRequest
+from coadapt.core.log_normal import LogNormal
 from coadapt.core.reports import InputRow, JobInfo, MeasuredInput
 from coadapt.estimators.curves.curve import Curve, MetricCurve
-from coadapt.estimators.log_normal import LogNormal
 from coadapt.estimators.measurements import Measurements
 from coadapt.estimators.run_lengths import Lengths, RunLengths
 from coadapt.scheduler.jobs.record import JobRecord
@@ -134,3 +134,6 @@ def test_how_long_earlier_runs_trained_counts_more_than_a_jobs_own_curve() -> No
     lengths = RunLengths({("", "script"): Lengths(LogNormal(60.0, 0.3), LogNormal(7_000.0, 0.1))})
     found = expected(with_target(0.8, RISING, script_key="script"), lengths)
     assert (found.source, found.basis) == (ExpectedSource.EARLIER_RUNS, "")
+    other = RunLengths({("", "script"): Lengths(LogNormal(60.0, 0.3))})  # nobody knows how far they came
+    alone = expected(with_target(0.75, RISING, script_key="script"), other)
+    assert alone.source is ExpectedSource.LEARNING_CURVE

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 
-from ..core.expected import BAND
+from .expected import BAND
 
 _STANDARD = NormalDist()
 LEAST_LONGER = 1e-6  # of all lengths that are longer: beyond it nothing is known of what is left
