@@ -356,9 +356,7 @@ BENCHMARKS = (
             Figure("coadapt/all_jobs_jct_ratio", "coadapt: of all jobs", "<= 0.7"),
             Figure("sia/lent_rounds", "sia: rounds until an idle guarantee is lent", "<= 2"),
             Figure("sia/back_rounds", "sia: rounds until it is back, beyond the lease of a job", "<= 2"),
-            Figure(
-                "sia/flood_ratio", "sia: others' JCT, a team submits 100 times over 10 times as much", "<= 1.05"
-            ),
+            Figure("sia/flood_ratio", "sia: others' JCT in a flood of 100 times, over 10 times", "<= 1.05"),
             Figure("sia/flood_worst_over_alone", "sia: the worst of them then, over what it has alone", "<= 1"),
             Figure("coadapt/lent_rounds", "coadapt: rounds until an idle guarantee is lent", "<= 2"),
             Figure("coadapt/back_rounds", "coadapt: rounds until it is back", "<= 2"),
