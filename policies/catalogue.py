@@ -6,7 +6,10 @@ from . import (
     fifo,
     ftf,
     gavel,
+    genie,
+    hydra,
     las,
+    laxity,
     lucid,
     max_min,
     packed,
@@ -18,6 +21,7 @@ from . import (
     srtf,
     tetris,
     themis,
+    unisched,
 )
 from .registry import make_policy, options_model, policy_class, policy_names, register
 
@@ -27,7 +31,10 @@ __all__ = [
     "fifo",
     "ftf",
     "gavel",
+    "genie",
+    "hydra",
     "las",
+    "laxity",
     "lucid",
     "make_policy",
     "max_min",
@@ -44,4 +51,5 @@ __all__ = [
     "srtf",
     "tetris",
     "themis",
+    "unisched",
 ]

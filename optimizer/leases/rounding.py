@@ -41,6 +41,24 @@ def rounded(problem: LeaseProblem, found: Relaxed) -> tuple[Ints, Ints]:
     return option, taken
 
 
+def pulled(problem: LeaseProblem, option: Ints, taken: Ints) -> Ints:
+    """Return (rows, slots) leases of the same options, one of each moved to the slot that begins now if it gains.
+
+    The largest come first, and each gives up its last lease for it.
+    """
+    found = taken.copy()
+    rows = np.flatnonzero((option >= 0) & (found[:, 0] == 0))
+    rows = rows[(problem.first[option[rows]] > 0) & (problem.most[option[rows], 0] > 0)]
+    left = problem.room[:, 0] - problem.usage[option[option >= 0]].T @ found[option >= 0, 0]
+    for row in sorted(rows.tolist(), key=lambda one: -float(problem.usage[option[one]].sum())):
+        usage = problem.usage[option[row]]
+        if (usage <= left + 1e-9).all():
+            left -= usage
+            found[row, np.flatnonzero(found[row])[-1]] -= 1
+            found[row, 0] = 1
+    return found
+
+
 def _fill(
     problem: LeaseProblem, options: range, row: int, left: Floats, cost: Floats, option: Ints, taken: Ints
 ) -> None:

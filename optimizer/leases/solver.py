@@ -10,7 +10,7 @@ from .master import relaxed
 from .pricing import best_of, priced
 from .printed import solved
 from .problem import Floats, LeasePlan, LeaseProblem, check, value_of
-from .rounding import rounded
+from .rounding import pulled, rounded
 
 EQUAL = 1e-9
 SMALL = 6000  # whole numbers of a program that is solved exactly
@@ -35,6 +35,7 @@ def solve(
     began = time.perf_counter()
     found = relaxed(problem, prices, min(max(gap / 4, 1e-7), 1e-3), began + SHARE * time_limit_s)
     option, taken = rounded(problem, found)
+    taken = pulled(problem, option, taken)
     value = value_of(problem, option, taken)
     plan = LeasePlan(option, taken, value, max(found.bound, value), found.prices)
     if plan.bound - value <= gap * abs(value) + EQUAL:

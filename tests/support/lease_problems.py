@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from coadapt.optimizer.leases.problem import LeaseProblem
-from coadapt.policies.cells import Shape, together, usage
+from coadapt.policies.placing.cells import Shape, together, usage
 
 LEVELS = 4
 

@@ -9,7 +9,7 @@ import pytest
 from coadapt.optimizer.leases.printed import solved
 from coadapt.optimizer.leases.problem import NOTHING, LeaseProblem, check, growing, value_of
 from coadapt.optimizer.leases.solver import solve
-from coadapt.policies.cells import Shape
+from coadapt.policies.placing.cells import Shape
 
 from tests.support.lease_problems import Wish, drawn, problem_of
 

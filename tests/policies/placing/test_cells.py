@@ -7,7 +7,7 @@ import random
 from collections.abc import Sequence
 
 import pytest
-from coadapt.policies.cells import (
+from coadapt.policies.placing.cells import (
     Shape,
     exact_shapes,
     fits,

@@ -1,0 +1,104 @@
+"""Which jobs have the lease that begins now: by the program of leases, or by a proof that it is not needed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ...optimizer.leases.problem import LeasePlan, LeaseProblem, growing
+from ...optimizer.leases.solver import solve
+from ..placing.cells import Shape
+from .columns import Limits, Offer, program
+
+
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """Positions in the round of jobs that have the lease that begins now, and what is known of the plan.
+
+    now: in the order in which they were given. shape: by position, of those.
+    within: by position, the lease before which a job is planned to have ended; also of jobs that run later.
+    """
+
+    now: Sequence[int]
+    shape: Mapping[int, Shape] = field(default_factory=dict)
+    within: Mapping[int, int] = field(default_factory=dict)
+    objective: float = 0.0
+    bound: float = 0.0
+    prices: np.ndarray | None = None
+
+
+def choose(
+    jobs: Sequence[int],
+    offers: Sequence[Sequence[Offer]],
+    limits: Limits,
+    first: Sequence[float],
+    *,
+    most_leases: int,
+    gap: float,
+    time_limit_s: float,
+    late: bool = False,
+    prices: np.ndarray | None = None,
+) -> Choice:
+    """Return who has the lease that begins now.
+
+    Args:
+        jobs: positions in the round; offers: the options of each.
+        first: what each brings more for that lease.
+        most_leases: how far ahead is planned. A deadline beyond that counts as there.
+        late: whether every job may wait as long as its deadline allows. Where all can, no program is solved.
+        prices: of the last plan, to begin with.
+    """
+    flat = [offer for own in offers for offer in own]
+    if not flat:
+        return Choice(())
+    horizon = min(max(offer.within for offer in flat), most_leases)
+    if late and (found := _all_late(jobs, offers, limits, horizon)) is not None:
+        return found
+    length = growing(horizon) if horizon > 1 else np.ones(1, np.int64)
+    problem = program(offers, limits, length, first)
+    assert problem is not None
+    fits = prices is not None and prices.shape == problem.capacity.shape
+    plan = solve(problem, gap=gap, time_limit_s=time_limit_s, prices=prices if fits else None)
+    return _choice(jobs, flat, problem, plan)
+
+
+def _choice(jobs: Sequence[int], flat: Sequence[Offer], problem: LeaseProblem, plan: LeasePlan) -> Choice:
+    now, shape, within = [], dict[int, Shape](), dict[int, int]()
+    for row in np.flatnonzero(plan.option >= 0).tolist():
+        offer, job = flat[int(plan.option[row])], jobs[row]
+        within[job] = offer.within
+        if plan.taken[row, 0]:
+            now.append(job)
+            shape[job] = offer.shape
+    return Choice(now, shape, within, plan.value, plan.bound, plan.prices)
+
+
+def _all_late(
+    jobs: Sequence[int], offers: Sequence[Sequence[Offer]], limits: Limits, horizon: int
+) -> Choice | None:
+    """Return who runs now if every job takes the last leases before its first deadline; None: they do not fit.
+
+    Where they fit, no plan brings more: every job has what is worth most to it. Leases beyond the horizon fit
+    anyhow, as far as is looked.
+    """
+    used = np.zeros((horizon + 1, len(limits.capacity)))
+    now, shape, within, worth = [], dict[int, Shape](), dict[int, int](), 0.0
+    for job, own in zip(jobs, offers, strict=True):
+        if not own:
+            continue
+        best = own[0]
+        usage = limits.usage(best)
+        begins = best.within - best.leases
+        worth += best.worth
+        within[job] = best.within
+        if begins <= 0:
+            now.append(job)
+            shape[job] = best.shape
+        if begins < horizon:
+            used[max(begins, 0)] += usage
+            used[min(best.within, horizon)] -= usage
+    if (np.cumsum(used[:-1], axis=0) > limits.capacity + 1e-9).any():
+        return None
+    return Choice(now, shape, within, worth, worth)

@@ -1,0 +1,196 @@
+"""UniSched and its peers with deadlines: who runs when, and that leases lie on the grid (spec, check B)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from coadapt.core.expected import UNKNOWN
+from coadapt.core.placement import NodeShare, Placement
+from coadapt.core.rewards import Rewards
+from coadapt.policies.catalogue import make_policy
+from coadapt.policies.contract.policy import Policy
+from coadapt.policies.contract.round import JobView, Plan, Round
+
+from tests.support.rounds import cluster, job, left
+
+MIN_S = 60.0
+NODE = "1x a:8"
+BOTH = ("unisched", {"published": True}), ("unisched", {})
+
+
+def asks(id: str, gpus: int, minutes: float | None, deadline: float | None = None, **view: Any) -> JobView:
+    """Return a job that still needs some minutes, and has a deadline in some minutes."""
+    rewards = view.pop("rewards", None) or (None if deadline is None else Rewards.strict(deadline * MIN_S))
+    expected = UNKNOWN if minutes is None else left(minutes * MIN_S)
+    return job(
+        id, gpus=gpus, adaptivity="rigid", known=False, expected=expected, rewards=rewards, age_s=0.0,
+        submitted_s=0.0, restart_cost_s=0.0, **view,
+    )  # fmt: skip
+
+
+def planned(policy: Policy, *jobs: JobView, nodes: str = NODE, now: float = 0.0) -> Plan:
+    return policy.plan(Round(now, 300.0, cluster(nodes), list(jobs)))
+
+
+def who(plan: Plan) -> set[str]:
+    return set(plan.placements)
+
+
+@pytest.mark.parametrize(("name", "options"), BOTH, ids=["published", "beyond"])
+def test_a_deadline_comes_before_measuring_and_measuring_before_best_effort(
+    name: str, options: dict[str, Any]
+) -> None:
+    strict, unknown = asks("strict", 8, 10, deadline=12), asks("unknown", 8, None)
+    best, sooner = asks("best", 8, 15), asks("sooner", 8, 10)
+    assert who(planned(make_policy(name, **options), strict, unknown, best)) == {"strict"}
+    plan = planned(make_policy(name, **options), unknown, best, sooner, nodes="2x a:8")
+    assert who(plan) == {"unknown", "sooner"}
+
+
+@pytest.mark.parametrize(("name", "options"), [*BOTH, ("laxity", {})], ids=["published", "beyond", "laxity"])
+def test_a_deadline_with_slack_waits_for_best_effort_and_else_runs_at_once(
+    name: str, options: dict[str, Any]
+) -> None:
+    waits, best = asks("waits", 8, 20, deadline=240), asks("best", 8, 30)
+    assert who(planned(make_policy(name, **options), waits, best)) == {"best"}
+    assert who(planned(make_policy(name, **options), waits)) == {"waits"}
+    urgent = asks("urgent", 8, 20, deadline=21)
+    assert who(planned(make_policy(name, **options), urgent, best)) == {"urgent"}
+
+
+@pytest.mark.parametrize(("name", "options"), BOTH, ids=["published", "beyond"])
+def test_two_deadlines_that_need_the_same_gpus_begin_early_enough_for_both(
+    name: str, options: dict[str, Any]
+) -> None:
+    first, second = asks("first", 8, 60, deadline=125), asks("second", 8, 60, deadline=125)
+    assert len(who(planned(make_policy(name, **options), first, second, asks("best", 8, 600)))) == 1
+    assert who(planned(make_policy(name, **options), first, second, asks("best", 8, 600))) <= {"first", "second"}
+    assert who(planned(make_policy(name, **options), first, asks("best", 8, 600))) == {"best"}
+
+
+def test_a_deadline_that_cannot_be_met_any_more_is_best_effort() -> None:
+    late, best = asks("late", 8, 60, deadline=30), asks("best", 8, 30)
+    for name in ("unisched", "laxity"):
+        assert who(planned(make_policy(name), late, best)) == {"best"}
+    assert who(planned(make_policy("unisched", published=True), late, best)) == {"best"}
+    soft = asks("soft", 8, 60, rewards=Rewards.soft(50 * MIN_S))
+    assert who(planned(make_policy("laxity"), soft, best)) == {"soft"}, "worth 50 within 60 minutes"
+
+
+SPREAD = {1: 1.0, **dict.fromkeys(range(2, 7), 0.85)}
+
+
+def test_four_jobs_of_six_gpus_run_at_once_on_three_nodes_where_shapes_are_joint() -> None:
+    jobs = [asks(f"j{i}", 6, 100, deadline=125, on_nodes=SPREAD) for i in range(4)]
+    joint = planned(make_policy("unisched", published=True), *jobs, nodes="3x a:8")
+    assert who(joint) == {"j0", "j1", "j2", "j3"}
+    assert sorted(one.nodes for one in joint.placements.values()) == [1, 1, 1, 3]
+    apart = planned(make_policy("unisched", published=True, placement="consolidation"), *jobs, nodes="3x a:8")
+    assert len(who(apart)) == 3
+    assert who(planned(make_policy("unisched"), *jobs, nodes="3x a:8")) == {"j0", "j1", "j2", "j3"}
+
+
+def test_leases_change_on_the_grid_only_as_published() -> None:
+    policy = make_policy("unisched", published=True)
+    best = asks("best", 8, 600)
+    first = planned(policy, best)
+    held = asks("best", 8, 590, placement=first.placements["best"])
+    urgent = asks("urgent", 8, 40, deadline=58)
+    assert who(planned(policy, held, urgent, now=60.0)) == {"best"}, "between two leases"
+    assert who(planned(policy, held, urgent, now=300.0)) == {"best"}, "deadlines are looked at every ten minutes"
+    assert who(planned(policy, held, urgent, now=600.0)) == {"urgent"}
+    assert first.again_s == 300.0
+
+
+def test_a_best_effort_lease_ends_while_one_of_a_deadline_goes_on() -> None:
+    policy = make_policy("unisched", published=True)
+    strict, long = asks("strict", 4, 40, deadline=45), asks("long", 4, 600)
+    first = planned(policy, strict, long)
+    assert who(first) == {"strict", "long"}
+    running = [
+        asks("strict", 4, 35, deadline=45, placement=first.placements["strict"]),
+        asks("long", 4, 595, placement=first.placements["long"]),
+    ]
+    plan = planned(policy, *running, asks("short", 4, 5), now=300.0)
+    assert who(plan) == {"strict", "short"}
+    assert plan.placements["strict"] == first.placements["strict"]
+
+
+def test_beyond_the_paper_gpus_that_fall_free_are_filled_at_once() -> None:
+    jobs = asks("a", 4, 600), asks("b", 4, 600)
+    for published, found in ((True, {"a"}), (False, {"a", "b"})):
+        policy = make_policy("unisched", published=published)
+        first = planned(policy, jobs[0])
+        running = asks("a", 4, 599, placement=first.placements["a"])
+        assert who(planned(policy, running, jobs[1], now=60.0)) == found
+
+
+def test_a_job_that_must_run_takes_the_place_of_those_that_may_wait() -> None:
+    small = [asks(f"s{i}", 1, 600, placement=Placement("a", (NodeShare(f"a-{i % 2:03d}", 1),))) for i in range(10)]
+    urgent = asks("urgent", 8, 60, deadline=61)
+    plan = planned(make_policy("unisched"), *small, urgent, nodes="2x a:8")
+    assert "urgent" in who(plan)
+    assert len(who(plan)) == 9, "eight stay or move, and two wait"
+
+
+def test_any_feasible_plan_brings_no_more_than_the_best_one() -> None:
+    jobs = [
+        asks("low", 8, 10, rewards=Rewards.strict(10 * MIN_S, 10.0)),
+        asks("high", 8, 10, rewards=Rewards.strict(10 * MIN_S, 100.0)),
+    ]
+    best, any_one = (
+        planned(make_policy("unisched", published=True, objective=objective), *jobs)
+        for objective in ("reward", "feasible")
+    )
+    assert who(best) == {"high"}
+    assert len(who(any_one)) == 1
+    assert any_one.objective < 2 < 100 <= best.objective
+
+
+def test_a_job_is_explained_by_its_deadline() -> None:
+    policy = make_policy("unisched")
+    jobs = [asks("waits", 8, 20, deadline=240), asks("best", 8, 30)]
+    round = Round(0.0, 300.0, cluster(NODE), jobs)
+    plan = policy.plan(round)
+    told = " ".join(policy.explain("waits", round, plan).sentences)
+    assert "Its deadline is in 14400 s, and it could wait for 13200 s." in told
+    assert "It is planned to have ended within" in told
+    assert "It has no deadline" in " ".join(policy.explain("best", round, plan).sentences)
+
+
+def test_peers_serve_deadlines_first_and_stop_nothing() -> None:
+    best = asks("best", 4, 5)
+    short, urgent = asks("short", 4, 30, deadline=400), asks("urgent", 4, 50, deadline=60)
+    assert who(planned(make_policy("hydra"), best, short, urgent, nodes="1x a:4")) == {"short"}
+    assert who(planned(make_policy("genie"), best, short, urgent, nodes="1x a:4")) == {"urgent"}
+    running = asks("best", 4, 5, placement=Placement("a", (NodeShare("a-000", 4),)))
+    for name in ("hydra", "genie"):
+        assert who(planned(make_policy(name), running, urgent, nodes="1x a:4")) == {"best"}
+    assert who(planned(make_policy("hydra", preempts=True), running, urgent, nodes="1x a:4")) == {"urgent"}
+    for name in ("hydra", "genie", "laxity"):
+        policy = make_policy(name)
+        round = Round(0.0, 300.0, cluster("1x a:4"), [best, urgent])
+        assert policy.explain("urgent", round, policy.plan(round)).sentences
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"deadline_lease_s": 700}, "deadline_lease_s: 700 is no multiple of best_effort_lease_s 300"),
+        ({"deadline_lease_s": 200}, "deadline_lease_s: 200 is no multiple"),
+        ({"published": True, "urgent_s": 9}, "urgent_s: goes without published"),
+    ],
+)
+def test_options_that_go_together_with_nothing_are_refused(options: dict[str, Any], told: str) -> None:
+    with pytest.raises(ValueError, match=told):
+        make_policy("unisched", **options)
+
+
+def test_small_jobs_that_must_run_move_so_that_a_large_one_finds_a_node() -> None:
+    places = [Placement("a", (NodeShare(f"a-{i:03d}", 1),)) for i in range(2)]
+    small = [asks(f"s{i}", 1, 60, deadline=61, placement=place) for i, place in enumerate(places)]
+    plan = planned(make_policy("unisched"), *small, asks("large", 8, 60, deadline=61), nodes="2x a:8")
+    assert who(plan) == {"s0", "s1", "large"}
+    (stays,) = (i for i, place in enumerate(places) if plan.placements[f"s{i}"] == place)
+    assert plan.placements["large"].shares[0].node_id == f"a-{1 - stays:03d}"
