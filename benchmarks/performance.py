@@ -324,6 +324,33 @@ BENCHMARKS = (
         ),
     ),
     Benchmark(
+        "slo_evaluation",
+        "Jobs with deadlines: what UniSched misses, and how long others take, beside its peers.",
+        tuple(
+            figure
+            for mix, peer in (("p_slo", "<= 0.855"), ("p_mix1", "<= 1"), ("p_mix2", "<= 1"))
+            for figure in (
+                Figure(f"{mix}/load", f"{mix}: GPU-hours asked for, over those there"),
+                Figure(f"{mix}/unisched/miss_rate", f"{mix}: the part of all worth that was missed"),
+                Figure(f"{mix}/miss_over_laxity", f"{mix}: missed, over `laxity`", "<= 1"),
+                Figure(f"{mix}/miss_over_published", f"{mix}: missed, over UniSched as published", "<= 1"),
+                Figure(f"{mix}/miss_over_hydra", f"{mix}: missed, over `hydra`", peer),
+                Figure(f"{mix}/miss_over_genie", f"{mix}: missed, over `genie`", peer),
+                *(
+                    Figure(f"{mix}/be_jct_over_{other}", f"{mix}: JCT without a deadline, over `{other}`", wanted)
+                    for other, wanted in (
+                        ("laxity", "<= 1.01"),
+                        ("published", "<= 0.9"),
+                        ("hydra", "<= 0.848"),
+                        ("genie", "<= 0.848"),
+                    )
+                    if mix != "p_slo"
+                ),
+            )
+        ),
+        timeout_s=14_400.0,
+    ),
+    Benchmark(
         "shares_exact",
         "Plans with teams keep caps, meet guarantees as the exact program does, and prove their gaps.",
         (

@@ -273,6 +273,14 @@ def expectation(t: Truth, found: re.Match[str]) -> bool:
     return right and ordered and SOURCES[source] is e.source
 
 
+def slack(t: Truth, found: re.Match[str]) -> bool:
+    """Check the slack: to the next deadline that can be met, less what the job still needs."""
+    assert t.job.rewards is not None
+    needs_s = t.job.remaining_s or 0.0
+    by_s = t.job.submitted_s + t.job.rewards.next_s(t.round.now + needs_s - t.job.submitted_s)
+    return float(found[1]) == pytest.approx(by_s - t.round.now - needs_s, abs=0.6)
+
+
 def gpu_time(t: Truth, found: re.Match[str]) -> bool:
     """Check GPUs times what is left, and that no job known to have less to do is behind it."""
     left_s = float(found[2]) * UNITS_S[found[3]]
@@ -378,6 +386,23 @@ CHECKS: list[tuple[str, Callable[[Truth, re.Match[str]], bool]]] = [
     (rf"The jobs of the lowest level run first\. It has had ({NUMBER}) GPU-seconds: level (\d) of 0 to 1\.",
      lambda t, m: float(m[1]) == pytest.approx(t.job.attained_gpu_s, abs=0.51)
      and int(m[2]) == int(t.job.attained_gpu_s >= 18_000)),
+    (r"It has no deadline that it can meet(?:: it comes after those whose slack runs out|, and comes after those "
+     r"that have)\.", lambda t, m: np.isinf(t.plan.figures["slack_s"][t.i])),
+    (rf"Its slack is ({NUMBER}) s(?:: it is served first, as that runs out|: it comes last, as it can wait|, and "
+     r"least slack is served first)\.", slack),
+    (r"It has no deadline: it is served after jobs that must run now, by the GPU-time that is left\.",
+     lambda t, m: t.job.rewards is None),
+    (r"It is best effort now: it can meet no deadline, or others need the GPUs for theirs\.",
+     lambda t, m: t.job.rewards is not None and np.isinf(t.plan.figures["due_s"][t.i])),
+    (rf"Its deadline is in ({NUMBER}) s, and it could wait for ({NUMBER}) s\.",
+     lambda t, m: float(m[1]) == pytest.approx(t.plan.figures["due_s"][t.i] - t.round.now, abs=0.6)),
+    (rf"It is planned to have ended within ({NUMBER}) s\.",
+     lambda t, m: float(m[1]) == pytest.approx(t.plan.figures["planned_within_s"][t.i], abs=0.6)),
+    (rf"It has (?:no|a) deadline and comes (?:after|before) jobs that have (?:one|none)\. "
+     rf"(?:{EXPECTED}|{UNKNOWN_LENGTH}, so it comes last of its kind\.)",
+     lambda t, m: ("no deadline" in m[0]) is (t.job.rewards is None)),
+    (rf"{UNKNOWN_LENGTH}, so it (?:comes last of its kind|is measured first|is taken to need nothing)\.",
+     lambda t, m: t.job.remaining_s is None),
     (r"note: .*", lambda t, m: m[0].removeprefix("note: ") in [note.text for note in t.plan.notes]),
 ]  # fmt: skip
 
