@@ -50,7 +50,7 @@ class UniSchedOptions(BaseModel):
     objective: Literal["reward", "feasible"] = "reward"
     most_leases: int = Field(default=288, ge=1)
     gap: float = Field(default=1e-5, ge=0)
-    time_limit_s: float = Field(default=1.0, gt=0)
+    time_limit_s: float = Field(default=0.5, gt=0)
     least_speed: float = Field(default=0.9, gt=0, le=1)
     type_blind: bool = False
 
@@ -91,7 +91,7 @@ class UniSchedPolicy:
             deadlines, others = before is None or before[0] != mark[0], before is None or before[1] != mark[1]
             plan = self._published(round, kinds, deadlines=deadlines, others=others)
         else:
-            plan = self._in_order(round, kinds, anew=before is None or before[1] != mark[1])
+            plan = self._in_order(round, kinds, anew=before is None or before[0] != mark[0])
         return replace(plan, again_s=(mark[1] + 1) * options.best_effort_lease_s)
 
     def _choice(self, round: Round, kinds: Kinds, deadlines: Sequence[int], others: Sequence[int]) -> Choice:

@@ -80,5 +80,6 @@ def best_effort_offers(round: Round, kinds: Kinds, at: Sequence[int], options: O
 
 
 def _ways(round: Round, i: int, options: OfferOptions) -> list[Shaped]:
-    gpus = int(round.columns.gpus[i])
-    return shaped(round.jobs[i], gpus, round.cluster, returned=options.returned, joint=options.joint)
+    job, gpus = round.jobs[i], int(round.columns.gpus[i])
+    joint = options.joint and job.spec.resources.gpus_per_replica == 1  # a replica is not torn
+    return shaped(job, gpus, round.cluster, returned=options.returned, joint=joint)

@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 from ...core.placement import NodeShare, Placement
 from ..contract.round import Round
 from ..placing.cells import Shape, place
+from ..placing.demand import Demand
 from ..placing.ledger import Ledger, OverCommitted, exists
 from ..placing.rooms import ledger_of, room
-from ..placing.speeds import types_for
+from ..placing.speeds import is_whole, types_for
 
 
 class Serving:
@@ -101,12 +102,22 @@ class Serving:
                 taken[node_id] = size
                 moved += going
             if len(taken) == len(wanted):
-                for j in moved:
-                    self.ledger.give_back(ids[j])
-                found = Placement(gpu_type, tuple(NodeShare(node, size) for node, size in taken.items()))
-                self.ledger.take(ids[i], found)
-                return moved
+                before = [(ids[j], self.ledger.give_back(ids[j])) for j in moved]
+                if (found := self._placement(self.ledger, i, gpu_type, taken)) is not None:
+                    self.ledger.take(ids[i], found)
+                    return moved
+                for job, placement in before:
+                    self.ledger.take(job, placement)
         return None
+
+    def _placement(self, ledger: Ledger, i: int, gpu_type: str, taken: Mapping[str, int]) -> Placement | None:
+        """Return GPUs of nodes with what is asked for beside them; None: they lack it, or replicas are torn."""
+        spec, nodes = self._round.jobs[i].spec, ledger.cluster.by_id
+        demand = Demand.of(spec)
+        shares = [NodeShare(node, gpus, *demand.on(nodes[node], gpus)) for node, gpus in taken.items()]
+        found = Placement(gpu_type, tuple(shares))
+        lacks = any(ledger.lack(share, gpu_type) is not None for share in shares)
+        return None if lacks or not is_whole(found, spec) else found
 
     def _going(self, node: str, gpus: int, movable: Sequence[int]) -> list[int] | None:
         """Return who has to leave a node so that so many of its GPUs are free; None: even all are not enough."""
@@ -170,9 +181,10 @@ class Serving:
             if ledger.idle(gpu_type) < gpus:
                 continue
             free = {node.id: ledger.idle_on(node.id) for node in cluster.of_type(gpu_type)}
-            found = place(gpus, shape, free)
+            taken = place(gpus, shape, free)
+            found = None if taken is None else self._placement(ledger, i, gpu_type, taken)
             if found is not None:
-                return Placement(gpu_type, tuple(NodeShare(node, taken) for node, taken in found.items()))
+                return found
         return None
 
     def _take_over(self, full: Ledger, job: str, placement: Placement) -> None:

@@ -194,3 +194,12 @@ def test_small_jobs_that_must_run_move_so_that_a_large_one_finds_a_node() -> Non
     assert who(plan) == {"s0", "s1", "large"}
     (stays,) = (i for i, place in enumerate(places) if plan.placements[f"s{i}"] == place)
     assert plan.placements["large"].shares[0].node_id == f"a-{1 - stays:03d}"
+
+
+def test_a_node_is_cleared_only_where_it_has_the_cpus_that_the_large_job_asks_for() -> None:
+    places = [Placement("a", (NodeShare(f"a-{i:03d}", 1, 1.0),)) for i in range(2)]
+    small = [asks(f"s{i}", 1, 60, deadline=61, placement=place) for i, place in enumerate(places)]
+    greedy = asks("greedy", 8, 60, deadline=61, cpus_per_gpu=3.0)
+    plan = planned(make_policy("unisched"), *small, greedy, nodes="2x a:8")
+    assert who(plan) == {"s0", "s1"}
+    assert [plan.placements[f"s{i}"] for i in range(2)] == places, "nobody is moved in vain"
