@@ -81,6 +81,7 @@ class UniSchedPolicy:
         self._mark: tuple[int, int] | None = None  # the two leases that the last plan was made in
         self._must: frozenset[str] = frozenset()  # who has the lease that the last program gave
         self._dropped: frozenset[str] = frozenset()  # whose deadline it gave up, so that more others hold
+        self._later: dict[str, float] = {}  # until when it plans who is to meet a later deadline
         self._prices: np.ndarray | None = None
 
     def plan(self, round: Round) -> Plan:
@@ -148,6 +149,11 @@ class UniSchedPolicy:
             self._must = frozenset(ids[list(choice.now)].tolist())
             dropped = set(kinds.with_deadline) - set(choice.within)
             self._dropped = frozenset(ids[list(dropped)].tolist())
+            lease_s = self.options.deadline_lease_s
+            self._later = {ids[i]: round.now + choice.within[i] * lease_s for i in choice.later}
+        if self._later:
+            by_s = {i: self._later[id] for i, id in enumerate(ids.tolist()) if id in self._later}
+            kinds = kinds.due_by({i: at_s for i, at_s in by_s.items() if np.isfinite(kinds.due_s[i])}, round.now)
         kinds = kinds.without_deadlines(_among(ids, self._dropped))
         must = _among(ids, self._must) & np.isfinite(kinds.due_s)
         must |= kinds.slack_s <= self.options.urgent_s + self.options.best_effort_lease_s

@@ -19,11 +19,13 @@ class Choice:
 
     now: in the order in which they were given. shape: by position, of those.
     within: by position, the lease before which a job is planned to have ended; also of jobs that run later.
+    later: positions of those that are planned for a deadline that is worth less than another one they could meet.
     """
 
     now: Sequence[int]
     shape: Mapping[int, Shape] = field(default_factory=dict)
     within: Mapping[int, int] = field(default_factory=dict)
+    later: frozenset[int] = frozenset()
     objective: float = 0.0
     bound: float = 0.0
     prices: np.ndarray | None = None
@@ -66,13 +68,18 @@ def choose(
 
 def _choice(jobs: Sequence[int], flat: Sequence[Offer], problem: LeaseProblem, plan: LeasePlan) -> Choice:
     now, shape, within = [], dict[int, Shape](), dict[int, int]()
+    most = np.zeros(problem.rows)
+    np.maximum.at(most, problem.row, problem.worth)
+    later: set[int] = set()
     for row in np.flatnonzero(plan.option >= 0).tolist():
         offer, job = flat[int(plan.option[row])], jobs[row]
         within[job] = offer.within
+        if offer.worth < most[row]:
+            later.add(job)
         if plan.taken[row, 0]:
             now.append(job)
             shape[job] = offer.shape
-    return Choice(now, shape, within, plan.value, plan.bound, plan.prices)
+    return Choice(now, shape, within, frozenset(later), plan.value, plan.bound, plan.prices)
 
 
 def _all_late(
@@ -101,4 +108,4 @@ def _all_late(
             used[min(best.within, horizon)] -= usage
     if (np.cumsum(used[:-1], axis=0) > limits.capacity + 1e-9).any():
         return None
-    return Choice(now, shape, within, worth, worth)
+    return Choice(now, shape, within, frozenset(), worth, worth)

@@ -56,6 +56,13 @@ class Kinds:
             self, due_s=np.where(some, np.inf, self.due_s), slack_s=np.where(some, np.inf, self.slack_s)
         )
 
+    def due_by(self, by_s: Mapping[int, float], now: float) -> Kinds:
+        """Return the jobs of which some, by position, have another deadline that counts."""
+        due_s, slack_s = self.due_s.copy(), self.slack_s.copy()
+        for i, at_s in by_s.items():
+            due_s[i], slack_s[i] = at_s, at_s - now - float(np.nan_to_num(self.work_s[i]))
+        return replace(self, due_s=due_s, slack_s=slack_s)
+
     def is_measured(self, lease_s: float) -> Mask:
         """Return (jobs,) whether a job has its first lease, as nobody knows how long it takes."""
         found: Mask = np.isnan(self.work_s) & (self.attained_s < lease_s)

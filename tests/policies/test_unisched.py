@@ -203,3 +203,14 @@ def test_a_node_is_cleared_only_where_it_has_the_cpus_that_the_large_job_asks_fo
     plan = planned(make_policy("unisched"), *small, greedy, nodes="2x a:8")
     assert who(plan) == {"s0", "s1"}
     assert [plan.placements[f"s{i}"] for i in range(2)] == places, "nobody is moved in vain"
+
+
+def test_a_job_that_is_planned_for_a_later_deadline_takes_no_place_for_its_first_one() -> None:
+    soft = Rewards.soft(110 * MIN_S)
+    policy = make_policy("unisched", urgent_s=0)
+    first = planned(policy, asks("a", 8, 100, deadline=110), asks("b", 8, 20, rewards=soft))
+    assert who(first) == {"a"}
+    running = asks("a", 8, 20, deadline=110, placement=first.placements["a"])
+    waits = asks("b", 8, 20, rewards=soft)
+    assert who(planned(policy, running, waits, now=80 * MIN_S)) == {"a"}
+    assert who(planned(policy, running, waits, now=88 * MIN_S)) == {"a"}, "its first deadline would need it now"
