@@ -5,8 +5,8 @@
 Two emulated nodes of 4 GPUs and 12 CPUs, half of what Synergy's servers have. Four jobs wait for images, and eight
 train on text that one core prepares. A job of each kind is measured by a profile run before the others come, as
 jobs of the same script are known then. Jobs arrive at once, under `fifo`. The recorded submissions and starts are
-then simulated with the speeds that the emulated input has, again and again with jobs up to a second later, as
-tenths of seconds decide who is beside whom.
+then simulated with the speeds that the emulated input has. A round waits some seconds for what else happens, as
+tenths of seconds would decide who is beside whom.
 
 * mean_jct_ratio: mean JCT under `proportional` over that under `tune`. simulated_ratio: the same, simulated.
 * live_vs_simulated: the mean JCT simulated over the live one, less one, without its sign; the worse of both runs.
@@ -22,7 +22,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +36,6 @@ from coadapt.deploy import local_cluster
 from coadapt.estimators.pace import Pace
 from coadapt.estimators.sensitivity.table import SpeedGrid, TabulatedSensitivity
 from coadapt.policies.catalogue import make_policy
-from coadapt.simulator.conditions import EARLY_S
 from coadapt.simulator.engine.engine import Engine, Timing
 from coadapt.simulator.jobs.input_bound import InputBoundWorld
 from coadapt.simulator.traces.cluster_file import read_cluster
@@ -48,8 +47,7 @@ from .harness import finish, table
 from .input_runs import USUAL
 
 CLUSTER, SHARE_CPUS, SHARE_GIB, MOST_GIB = "2x a100:4/12/250", 3, 62.5, 250.0
-ROUND_S, LOOK_S, CAP_S = 5.0, 2.0, 900.0
-JITTER_S, REPLAYS = 1.0, 20
+ROUND_S, EARLY_S, LOOK_S, CAP_S = 5.0, 4.0, 2.0, 900.0
 SCRIPT = Path(__file__).parent / "scripts" / "input_bound.py"
 BATCH, EPOCH = 20, 1200  # samples; a profile run needs some batches for each of 12 workers
 CPUS = (1, 2, 3, 4, 5, 6, 9)
@@ -73,10 +71,10 @@ class Kind:
 
 MODEL = "cifar10"  # whose GPU step the jobs have
 KINDS = {
-    "image": Kind((20, 39, 58, 76, 94, 110, 156), 0.3, 10),
+    "image": Kind((20, 39, 58, 76, 94, 110, 156), 0.3, 9),
     "text": Kind((400,) * len(CPUS), 0.1, 2),
 }
-JOBS = ("image", "text", "text") * 4
+JOBS = ("text", "text", "image") * 4
 
 
 def spec(kind: str, folder: Path) -> JobSpec:
@@ -105,9 +103,12 @@ def run_live(mechanism: str, folder: Path, out: Path) -> None:
     shutil.copy(SCRIPT, folder / "job")
     for kind in KINDS:
         (folder / kind).mkdir()
-    options = {"provisioning": mechanism}
     settings = Settings(
-        state_dir=str(folder / "state"), policy="fifo", policy_options=options, round_interval_s=ROUND_S
+        state_dir=str(folder / "state"),
+        policy="fifo",
+        policy_options={"provisioning": mechanism},
+        round_interval_s=ROUND_S,
+        debounce_s=EARLY_S,
     )
     with local_cluster.cluster(CLUSTER, settings=settings) as client:
         for kind in KINDS:
@@ -172,7 +173,7 @@ SHARE_AT = CPUS.index(SHARE_CPUS)
 
 
 def simulated(mechanism: str, out: Path) -> tuple[list[dict[str, Any]], np.ndarray]:
-    """Return the rows of the live jobs, and (jobs,) the means of their simulated completion times in s."""
+    """Return the rows of the live jobs, and (jobs,) their simulated completion times in s."""
     rows = json.loads((out / f"{mechanism}.json").read_text())
     trace = read_trace(out / f"{mechanism}.jsonl")
     submit_s = dict(zip(trace.ids, trace.submit_s.tolist(), strict=True))
@@ -188,16 +189,10 @@ def simulated(mechanism: str, out: Path) -> tuple[list[dict[str, Any]], np.ndarr
         if row["id"] in submit_s
     ]
     cluster: Cluster = read_cluster(CLUSTER).parts[""]
-    draw, found = np.random.default_rng(0), []
-    for _ in range(REPLAYS):
-        later = [replace(job, submit_s=job.submit_s + draw.uniform(0, JITTER_S)) for job in jobs]
-        workload = Workload.of(sorted(later, key=lambda job: job.submit_s))
-        world = Started(workload, profiles(), cluster)
-        world.start_s = start_s
-        policy = make_policy("fifo", provisioning=mechanism)
-        jct_s = Engine(world, cluster, policy, Timing(ROUND_S, early_s=EARLY_S)).run().jct_s
-        found.append([dict(zip(workload.ids, jct_s.tolist(), strict=True))[job.id] for job in jobs])
-    return rows, np.mean(found, axis=0)
+    world = Started(Workload.of(jobs), profiles(), cluster)
+    world.start_s = start_s
+    policy = make_policy("fifo", provisioning=mechanism)
+    return rows, Engine(world, cluster, policy, Timing(ROUND_S, early_s=EARLY_S)).run().jct_s
 
 
 def compared(out: Path) -> dict[str, Any]:

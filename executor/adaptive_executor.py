@@ -26,6 +26,7 @@ from ..estimators.goodput import JobModel
 from ..estimators.measurements import Measurements
 from ..estimators.pace import Pace
 from ..estimators.profile_plan import profile_plan
+from ..estimators.sensitivity.of_input import sensitivity_by
 from .batch_choice import better_batch, choose_batch, group_shape
 from .bound_cores import BoundCores
 from .executor_job import ExecutorJob, ExecutorStatus
@@ -51,7 +52,7 @@ from .protocol.messages import Crashed, Event, Finished, Ready, Saved
 from .protocol.metric_limits import bounded, places
 from .protocol.ranks import Rendezvous
 from .protocol.worker_events import Bound, Exited, Gone, Noticed, Output, Sampled, WorkerEvent
-from .provision import Provision, provision_of
+from .provision import Provision, input_rate, provision_of
 from .reconciler import Reconciler
 from .reconciling.effects import Effect, KeepProfile, KillWorker, Send, StartWorker, Tell
 from .reconciling.failures import FailureBudget
@@ -295,7 +296,7 @@ class AdaptiveExecutor:
         current = machine.batch or BatchPlan(report.local_bsz, report.accumulation)
         slots = self._group_slots()
         if slots and report.generation == machine.generation:
-            plan = better_batch(self._model(slots), slots, current)
+            plan = better_batch(self._model(slots), slots, current, self._input_rate(slots))
             if plan is not None:
                 effects = machine.set_batch(plan, now)
         used = self._usage.take(now)
@@ -310,11 +311,14 @@ class AdaptiveExecutor:
         per_replica = {**self._job.gpus_per_replica, **{slot.gpu_type: slot.gpus for slot in slots}}
         return self._measurements.job_model(self._job.training, per_replica, self._job.fewest_replicas)
 
+    def _input_rate(self, slots: Sequence[Slot]) -> float:
+        return input_rate(slots, sensitivity_by(self._measurements))
+
     def _batch_for(self, slots: Sequence[Slot]) -> BatchPlan | None:
         _, nodes, replicas, densest = group_shape(slots)
         self._densest[nodes, replicas] = densest
         try:
-            return choose_batch(self._model(slots), slots)
+            return choose_batch(self._model(slots), slots, self._input_rate(slots))
         except (ValueError, ArithmeticError) as error:
             log.warning("job %s: no batch plan from its measurements: %s", self._job.id, error)
             return None

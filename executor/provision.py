@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+
+import numpy as np
 
 from ..core.resources import TOLERANCE
 from ..core.slot import Slot
+from ..estimators.sensitivity.model import Sensitivity
 
 GIB = 2**30
 PROCESS_GIB = 2.0  # of a training process with its loader workers, where that was not measured
@@ -47,6 +50,15 @@ def provision_of(slot: Slot, slots: Iterable[Slot], process_gib: float | None = 
     need_gib = len(here) * (PROCESS_GIB if process_gib is None else process_gib)
     cache = int(max(memory_gib - need_gib, 0.0) * GIB) if memory_gib > 0 else None
     return Provision(_whole(slot.cpus), workers, cache, _whole(slot.part_cpus))
+
+
+def input_rate(slots: Sequence[Slot], sensitivity: Sensitivity | None) -> float:
+    """Return the samples/s that loader workers of all these slots prepare; inf: nobody knows."""
+    workers = min((_whole(one.cpus) for one in slots), default=0)
+    if sensitivity is None or not workers:
+        return math.inf
+    gpus, memory_gib = sum(one.gpus for one in slots), sum(one.memory_gib for one in slots)
+    return float(sensitivity.rate(gpus, np.array(workers * len(slots)), np.array(memory_gib or math.inf)))
 
 
 def _whole(cpus: float) -> int:

@@ -56,3 +56,20 @@ def test_a_batch_moves_only_for_more_than_a_twentieth() -> None:
     assert better_batch(model, group, near) is None
     assert better_batch(model, group, BatchPlan(16)) == best
     assert better_batch(model, group, best) is None
+
+
+def test_a_group_that_waits_for_its_input_has_the_smallest_batch_that_is_as_fast() -> None:
+    group, noisy = slots("a", "a"), job(1e6)
+    assert choose_batch(noisy, group, 1e6) == choose_batch(noisy, group) == BatchPlan(64)
+    # Two replicas with m samples each are 2 m / (50 ms + m ms) fast: 800 samples/s from m = 34 on.
+    found = choose_batch(noisy, group, 800.0)
+    assert found is not None
+    assert 33 <= found.local_bsz <= 35
+    assert choose_batch(noisy, group, 100.0) == choose_batch(job(0.0), group) == BatchPlan(16)
+
+
+def test_a_batch_moves_back_where_its_input_is_slower_than_the_gpus() -> None:
+    group = slots("a", "a")
+    assert better_batch(job(1000.0), group, BatchPlan(16)) is not None
+    assert better_batch(job(100.0), group, BatchPlan(64), 200.0) == BatchPlan(16)
+    assert better_batch(job(100.0), group, BatchPlan(16), 200.0) is None

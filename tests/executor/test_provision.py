@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
+
 from coadapt.core.slot import Slot
-from coadapt.executor.provision import GIB, PROCESS_GIB, Provision, provision_of
+from coadapt.estimators.sensitivity.measured import MeasuredSensitivity
+from coadapt.executor.provision import GIB, PROCESS_GIB, Provision, input_rate, provision_of
 
 
 def slot(device: int, cpus: float, memory_gib: float = 0.0, node: str = "n") -> Slot:
@@ -37,3 +40,11 @@ def test_the_cache_of_a_node_has_what_processes_leave_of_the_jobs_memory_there()
     assert provision_of(slots[0], slots).cache_bytes == int((120.0 - 2 * PROCESS_GIB) * GIB)
     assert provision_of(slots[2], slots, process_gib=20.0).cache_bytes == 0
     assert provision_of(slot(0, 1.0), [slot(0, 1.0)]).cache_bytes is None
+
+
+def test_the_input_of_a_group_is_that_of_its_loader_workers() -> None:
+    known = MeasuredSensitivity((1.0, 4.0), (10.0, 40.0))
+    two = [slot(0, 3.5), slot(1, 3.5)]
+    assert input_rate(two, known) == 60.0, "3 workers for each of 2 GPUs"
+    assert input_rate(two, None) == math.inf
+    assert input_rate([slot(0, 0.5)], known) == math.inf
