@@ -75,9 +75,12 @@ def check_rounds(name: Provisioning, seeds: range) -> None:
             assert not nodes.gpus.any()
 
 
+@pytest.mark.parametrize("seeds", [range(900), pytest.param(range(900, 3000), marks=pytest.mark.slow)], ids=str)
 @pytest.mark.parametrize("name", [Provisioning.TUNE, Provisioning.PRICED])
-def test_in_three_thousand_rounds_every_job_runs_and_none_is_slower_than_at_its_share(name: Provisioning) -> None:
-    check_rounds(name, range(3000))
+def test_in_three_thousand_rounds_every_job_runs_and_none_is_slower_than_at_its_share(
+    name: Provisioning, seeds: range
+) -> None:
+    check_rounds(name, seeds)
 
 
 @pytest.mark.parametrize(("name", "rounds"), [(Provisioning.PROPORTIONAL, 150), (Provisioning.OPTIMAL, 20)])
