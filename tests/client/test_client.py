@@ -154,7 +154,8 @@ def tell(folder: str) -> dict[str, Any]:
         told["broken sources"] = client.log_sources(broken)
         children = psutil.Process(record.head[0].pid).children(recursive=True)
         templates = [p for p in psutil.process_iter() if is_template(p) and mark_of(p).startswith(record.mark)]
-        told["trains"] = [len(template.children()) for template in templates]
+        own = {template.pid for template in templates}  # a process that it forks is named as it for a moment
+        told["trains"] = [len(template.children()) for template in templates if template.ppid() not in own]
         children += templates
         deadline = time.monotonic() + 60
         while not client.describe(long)["usage"] and time.monotonic() < deadline:
