@@ -1,6 +1,6 @@
 """DRF and Tetris with fixed demands, and the same orders with TUNE (Synergy, OSDI'22, Figure 13).
 
-    python -m benchmarks.synergy_big_data [--jobs 600] [--load 5] [--processes 2]
+    python -m benchmarks.synergy_big_data [--jobs 1200] [--load 6.5] [--processes 2]
 
 128 GPUs, jobs of 1 to 16 GPUs, splits (20,70,10) and (50,0,50); figures are of the last half of the jobs. The
 naive ones give each job its best-case demand for as long as it runs, and nothing where that does not fit.
@@ -25,8 +25,8 @@ PAPER = {("w2", "drf"): 7.2, ("w2", "tetris"): 1.8}
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--jobs", type=at_least(10), default=600)
-    parser.add_argument("--load", type=float, default=5.0)
+    parser.add_argument("--jobs", type=at_least(10), default=1200)
+    parser.add_argument("--load", type=float, default=6.5)
     parser.add_argument("--processes", type=at_least(1), default=2)
     options = parser.parse_args()
     needs(PROFILES)
