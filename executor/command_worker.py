@@ -11,9 +11,8 @@ from typing import Any
 
 import ray
 
-from ..core.cores import listed
 from ..core.slot import Slot
-from .core_board import CoreBoard
+from .core_board import CoreBoard, claimed
 from .emulated_gpu import UNKNOWN_PROFILE, NoRoom, TenantProfile
 from .event_relay import EventRelay
 from .files.site import Site
@@ -26,7 +25,7 @@ from .programs.command_processes import CommandLaunch, CommandProcesses
 from .programs.environment import with_output_dir
 from .protocol.command_events import Begin, Begun, CommandEvent, CommandOrder, Ended, Said
 from .protocol.messages import OUTPUT_DIR
-from .protocol.worker_events import Bound, Exited
+from .protocol.worker_events import Exited
 from .provision import NOTHING_KNOWN, Provision
 from .requirements import installed
 
@@ -107,11 +106,7 @@ class CommandWorker:
                 self._processes.keep_to(self._claimed())
 
     def _claimed(self) -> tuple[int, ...]:
-        if self._cores is None:
-            return ()
-        cores = self._cores.claim(self._provision.cpus)
-        self._relay.put(Bound(listed(cores), listed(self._cores.machine)))
-        return cores
+        return claimed(self._cores, self._provision.cpus, self._relay.put)
 
     def _keep_pace(self) -> None:
         if self._processes is not None:

@@ -10,10 +10,13 @@ import json
 import os
 import tempfile
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import psutil
+
+from ..core.cores import listed
+from .protocol.worker_events import Bound
 
 BOARD = Path(tempfile.gettempdir()) / f"coadapt-cores-{os.getuid()}.json"
 Claims = Mapping[str, Sequence[int]]  # who -> cores
@@ -61,6 +64,15 @@ class CoreBoard:
             board.truncate()
             board.write(json.dumps(claims))
         return cores if len(cores) < len(self._cores) else ()
+
+
+def claimed(board: CoreBoard | None, count: int, tell: Callable[[Bound], None]) -> tuple[int, ...]:
+    """Claim so many cores, tell which these are, and return them; none without a board, as on emulated nodes."""
+    if board is None:
+        return ()
+    cores = board.claim(count)
+    tell(Bound(listed(cores), listed(board.machine)))
+    return cores
 
 
 def name_of(process: psutil.Process) -> str:

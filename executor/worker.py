@@ -11,9 +11,8 @@ from typing import Any
 
 import ray
 
-from ..core.cores import listed
 from ..core.slot import Slot
-from .core_board import CoreBoard
+from .core_board import CoreBoard, claimed
 from .emulated_gpu import UNKNOWN_PROFILE, NoRoom, TenantProfile
 from .event_relay import EventRelay
 from .files.site import Site
@@ -50,7 +49,7 @@ from .protocol.messages import (
     Ready,
     Saved,
 )
-from .protocol.worker_events import Bound, Exited, Output, Started, WorkerEvent
+from .protocol.worker_events import Exited, Output, Started, WorkerEvent
 from .provision import NOTHING_KNOWN, Provision
 from .requirements import installed
 
@@ -145,11 +144,7 @@ class Worker:
             self._process.send(Provide(self._claimed(), provision.workers, provision.cache_bytes))
 
     def _claimed(self) -> tuple[int, ...]:
-        if self._cores is None:
-            return ()
-        cores = self._cores.claim(self._provision.cpus)
-        self._relay.put(Bound(listed(cores), listed(self._cores.machine)))
-        return cores
+        return claimed(self._cores, self._provision.cpus, self._relay.put)
 
     def _provided(self) -> dict[str, str]:
         """Return the variables that give a process its CPUs and memory from the beginning."""

@@ -18,7 +18,7 @@ class HydraOptions(QueueingOptions):
 
 @register("hydra")
 class HydraPolicy(QueueingPolicy):
-    """Serves jobs with a deadline first, on one kind of GPUs. A missed deadline counts no more."""
+    """Serves jobs with a deadline first, also where it is missed."""
 
     Options = HydraOptions
     traits = PolicyTraits(
@@ -35,9 +35,7 @@ class HydraPolicy(QueueingPolicy):
 
     def key(self, columns: JobColumns) -> np.ndarray:
         left_s = np.nan_to_num(columns.remaining_s, nan=_LONGEST_S)
-        if columns.rewards is None:
-            return left_s
-        return left_s + np.where(columns.rewards != None, 0.0, 2 * _LONGEST_S)  # noqa: E711 - an array of objects
+        return left_s + np.where(columns.has_deadline, 0.0, 2 * _LONGEST_S)
 
     def standing(self, job: JobView) -> str:
         told = "It has no deadline and comes after jobs that have one."

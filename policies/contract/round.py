@@ -123,6 +123,13 @@ class JobColumns:
             rewards=objects([job.rewards for job in jobs]) if any(job.rewards for job in jobs) else None,
         )
 
+    @property
+    def has_deadline(self) -> np.ndarray:
+        """(jobs,) whether a job has a deadline, or had one."""
+        if self.rewards is None:
+            return np.zeros(len(self.ids), np.bool_)
+        return np.array([rewards is not None for rewards in self.rewards.tolist()], np.bool_)
+
     def by(self, key: np.ndarray) -> np.ndarray:
         """Return positions by a key, smallest first, jobs of higher priority before all others.
 

@@ -25,13 +25,10 @@ class Due:
 
 def due_of(columns: JobColumns, now: float, needed_s: Floats) -> Due:
     """Return the deadlines of jobs that still need so many seconds each, if they ran from now on; nan: unknown."""
-    count = len(columns.ids)
-    by_s, has = np.full(count, np.inf), np.zeros(count, bool)
+    by_s, has = np.full(len(columns.ids), np.inf), columns.has_deadline
     if columns.rewards is None:
         return Due(by_s, has)
     ends_s = now + np.nan_to_num(needed_s, nan=0.0) - columns.submitted_s
-    for i in np.flatnonzero(columns.rewards != None).tolist():  # noqa: E711 - of an array of objects
-        rewards = columns.rewards[i]
-        has[i] = True
-        by_s[i] = columns.submitted_s[i] + rewards.next_s(float(ends_s[i]))
+    for i in np.flatnonzero(has).tolist():
+        by_s[i] = columns.submitted_s[i] + columns.rewards[i].next_s(float(ends_s[i]))
     return Due(by_s, has)
