@@ -43,9 +43,8 @@ def connected(owner: Owner) -> socket.socket:
     """Return a connection to the machine's helper, which is started if there is none. Raises: OSError."""
     # Emulated replicas have the same environment, so that on a laptop they share a template with the helper.
     env = {**around(os.environ), **ONE_THREAD}
-    folder = template_client.private_folder()
-    path = folder / f"{_key(owner.session)}.helper"
-    with (folder / "lock").open("a") as lock:
+    path = socket_of(owner.session)
+    with (path.parent / "lock").open("a") as lock:
         with suppress(FileNotFoundError, ConnectionRefusedError):
             return template_client.connection_to(path, None)
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -60,6 +59,11 @@ def connected(owner: Owner) -> socket.socket:
             fcntl.flock(lock, fcntl.LOCK_UN)  # a template is started under it
             _start(listener, path, env, owner)
     return connection
+
+
+def socket_of(session: str) -> Path:
+    """Return where the helper of a session listens on this machine."""
+    return template_client.private_folder() / f"{_key(session)}.helper"
 
 
 @cache

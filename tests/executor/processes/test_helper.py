@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import socket
 import uuid
 
 import pytest
 from coadapt.core.reports import StepRow
 from coadapt.estimators.measurements import Measurements, fits_of
-from coadapt.executor.processes.helper_client import answer, connected
+from coadapt.executor.processes.helper_client import answer, connected, socket_of
 from coadapt.executor.processes.template_wire import Owner
 
 ROWS = [StepRow(1, 1, 32, 0, 0.10, 0.0, 20), StepRow(1, 1, 64, 0, 0.18, 0.0, 20)]
@@ -33,5 +34,13 @@ def test_a_question_that_makes_no_sense_has_no_answer_and_the_next_one_has(owner
     assert answer(asked, owner, 60.0) == fits_of(asked)
 
 
-def test_without_an_answer_in_time_there_is_none(owner: Owner) -> None:
-    assert answer(Measurements().with_rows("t4", ROWS).unfitted(), owner, 0.0) is None
+def test_without_an_answer_in_time_there_is_none() -> None:
+    hung = Owner(uuid.uuid4().hex, os.getpid())
+    path = socket_of(hung.session)
+    with socket.socket(socket.AF_UNIX) as listener:  # it is there, and nobody takes what is asked
+        listener.bind(os.fspath(path))
+        listener.listen()
+        try:
+            assert answer(Measurements().with_rows("t4", ROWS).unfitted(), hung, 0.01) is None
+        finally:
+            path.unlink()
