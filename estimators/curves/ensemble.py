@@ -17,6 +17,7 @@ from .families import Floats, families
 LEAST_POINTS = 4
 NOISE_FLOOR = 1e-3  # of the scale of values: no fit is believed to be closer
 BELIEF = 0.5  # of the log of a likelihood: errors of neighbouring points go together
+BELIEF_OF_BAND = 0.05  # chosen so that bands hold on 34 measured curves (`docs/results/learning-curves.md`)
 HIGHEST = 100.0  # a curve that ends above it is none, as published
 
 
@@ -37,24 +38,22 @@ def crossing(x: Floats, y: Floats, ahead: Floats, value: float) -> Crossing | No
         x: (points,) evaluations, ascending from above 0; `y`: the metric, scaled to about 0..1, that rises.
         ahead: (m,) evaluations to come, ascending beyond `x`.
     """
-    curves, weights = [], []
+    curves, likelihoods, priors = [], [], []
     for family in families(float(ahead[-1])):
         found = family.curves(x, y, ahead)
         with np.errstate(all="ignore"):
             errors = ((found[:, : len(x)] - y) ** 2).sum(axis=1) + len(x) * NOISE_FLOOR**2
             rises = (found[:, -1] >= found[:, len(x)]) & (found[:, -1] > found[:, 0])
             possible = np.isfinite(found).all(axis=1) & rises & (found[:, -1] <= HIGHEST)
-            weight = -0.5 * BELIEF * max(len(x) - family.free, 1) * np.log(errors) + np.log(
-                family.counts / len(found)
-            )
+            likelihood = -0.5 * max(len(x) - family.free, 1) * np.log(errors)
         curves.append(found[possible, len(x) :])
-        weights.append(weight[possible])
-    ways, logs = np.concatenate(curves), np.concatenate(weights)
-    if not len(logs):
+        likelihoods.append(likelihood[possible])
+        priors.append(np.full(int(possible.sum()), np.log(family.counts / len(found))))
+    ways, fits, before = (np.concatenate(parts) for parts in (curves, likelihoods, priors))
+    if not len(ways):
         return None
-    share = np.exp(logs - logs.max())
-    share /= share.sum()
-    mean = share @ ways
+    mean = _shares(BELIEF * fits + before) @ ways
+    share = _shares(BELIEF_OF_BAND * fits + before)
     reached = ways >= value
     at = np.where(reached.any(axis=1), ahead[reached.argmax(axis=1)], np.inf)
     order = np.argsort(at)
@@ -63,3 +62,9 @@ def crossing(x: Floats, y: Floats, ahead: Floats, value: float) -> Crossing | No
     above = mean >= value
     middle = float(ahead[above.argmax()]) if above.any() else float("inf")
     return Crossing(middle, min(low, middle), max(high, middle), float(mean[-1]))
+
+
+def _shares(logs: Floats) -> Floats:
+    """Return weights that sum to 1 from their logarithms."""
+    weights: Floats = np.exp(logs - logs.max())
+    return weights / weights.sum()
