@@ -1,0 +1,106 @@
+"""The GPUs of one type and the teams that hold guarantees of them, as a decision fills them in. Pure.
+
+The words are those of a pool in "Anticipatory Resource Allocation for ML Training": a team's *quota* is its
+guarantee. A *dedicated* job runs on it; a *borrower* runs on what others leave idle.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """A job that has no GPUs. It takes `least_s` to `most_s` in all; the second may be inf.
+
+    at: its position in the round.
+    """
+
+    at: int
+    gpus: int
+    least_s: float = 0.0
+    most_s: float = math.inf
+
+    @property
+    def service(self) -> float:
+        """GPU-seconds that it takes at most."""
+        return self.gpus * self.most_s
+
+
+@dataclass(frozen=True)
+class Running:
+    """A job that has GPUs, and how long it will still have them."""
+
+    at: int
+    gpus: int
+    least_left_s: float = 0.0
+    most_left_s: float = math.inf
+    stoppable: bool = False
+
+
+@dataclass
+class Pool:
+    """A team in the decision: what it was promised, what runs for it, and its queue by submission."""
+
+    name: str
+    quota: int
+    waiting: list[Waiting] = field(default_factory=list)
+    dedicated: list[Running] = field(default_factory=list)
+    borrowing: list[Running] = field(default_factory=list)
+
+    @property
+    def used(self) -> int:
+        """GPUs of its quota that its own jobs have."""
+        return sum(job.gpus for job in self.dedicated)
+
+    @property
+    def unused(self) -> int:
+        return self.quota - self.used
+
+    @property
+    def standing(self) -> float:
+        """All GPUs that its jobs have, over its quota; a team without one comes last."""
+        held = self.used + sum(job.gpus for job in self.borrowing)
+        return held / self.quota if self.quota else math.inf
+
+
+@dataclass(frozen=True)
+class Start:
+    """A job that gets GPUs now, on its own team's quota or on what others leave idle."""
+
+    at: int
+    borrows: bool
+
+
+@dataclass
+class Book:
+    """The pools of one GPU type, and how many GPUs of it are idle."""
+
+    pools: list[Pool]
+    idle: int
+
+    @classmethod
+    def of(cls, pools: Iterable[Pool], gpus: int) -> Book:
+        """Return the book of `gpus` GPUs in all, less what runs."""
+        listed = list(pools)
+        held = sum(job.gpus for pool in listed for job in (*pool.dedicated, *pool.borrowing))
+        return cls(listed, gpus - held)
+
+    @property
+    def borrowers(self) -> Iterator[Running]:
+        for pool in self.pools:
+            yield from pool.borrowing
+
+    def ordered(self) -> list[Pool]:
+        """Return the pools by what they hold over their quota, those with least first; ties go by their order."""
+        return sorted(self.pools, key=lambda pool: pool.standing)
+
+    def start(self, pool: Pool, job: Waiting, *, borrows: bool) -> Start:
+        """Give a waiting job idle GPUs."""
+        pool.waiting.remove(job)
+        runs = Running(job.at, job.gpus, job.least_s, job.most_s)
+        (pool.borrowing if borrows else pool.dedicated).append(runs)
+        self.idle -= job.gpus
+        return Start(job.at, borrows)
