@@ -7,21 +7,22 @@ guarantee. A *dedicated* job runs on it; a *borrower* runs on what others leave 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
 class Waiting:
-    """A job that has no GPUs. It takes `least_s` to `most_s` in all; the second may be inf.
+    """A job that has no GPUs. It takes `least_s` to `most_s` from now on; the second may be inf.
 
-    at: its position in the round.
+    at: its position in the round, which is by submission. stoppable: it may borrow and be stopped.
     """
 
     at: int
     gpus: int
     least_s: float = 0.0
     most_s: float = math.inf
+    stoppable: bool = False
 
     @property
     def service(self) -> float:
@@ -31,13 +32,16 @@ class Waiting:
 
 @dataclass(frozen=True)
 class Running:
-    """A job that has GPUs, and how long it will still have them."""
+    """A job that has GPUs, and will have them for `least_s` to `most_s` from now on."""
 
     at: int
     gpus: int
-    least_left_s: float = 0.0
-    most_left_s: float = math.inf
+    least_s: float = 0.0
+    most_s: float = math.inf
     stoppable: bool = False
+
+
+Turn = Waiting | Running
 
 
 @dataclass
@@ -58,6 +62,14 @@ class Pool:
     @property
     def unused(self) -> int:
         return self.quota - self.used
+
+    @property
+    def turns(self) -> Sequence[Turn]:
+        """Whose turn on the quota comes, in order: those that wait, and borrowers that may be stopped."""
+        borrowers = [job for job in self.borrowing if job.stoppable]
+        if not borrowers:
+            return self.waiting
+        return sorted([*self.waiting, *borrowers], key=lambda job: job.at)
 
     @property
     def standing(self) -> float:
@@ -89,6 +101,11 @@ class Book:
         return cls(listed, gpus - held)
 
     @property
+    def recoverable(self) -> int:
+        """GPUs that are idle, or had by borrowers that may be stopped."""
+        return self.idle + sum(job.gpus for job in self.borrowers if job.stoppable)
+
+    @property
     def borrowers(self) -> Iterator[Running]:
         for pool in self.pools:
             yield from pool.borrowing
@@ -100,7 +117,7 @@ class Book:
     def start(self, pool: Pool, job: Waiting, *, borrows: bool) -> Start:
         """Give a waiting job idle GPUs."""
         pool.waiting.remove(job)
-        runs = Running(job.at, job.gpus, job.least_s, job.most_s)
+        runs = Running(job.at, job.gpus, job.least_s, job.most_s, job.stoppable)
         (pool.borrowing if borrows else pool.dedicated).append(runs)
         self.idle -= job.gpus
         return Start(job.at, borrows)

@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from .book import Book, Pool, Start, Waiting
+from .book import Book, Pool, Start, Turn, Waiting
 from .reserving import NewLoad, blocking, bulk
 
 
@@ -77,20 +77,24 @@ class Lent:
         self._new = {(pool.name, w): new_load(pool.name, s) for pool in book.pools for w, s in horizons}
         self._back = [0] * (len(windows) + 1)  # GPUs; the last are never back for sure
         for job in book.borrowers:
-            self._back[windows.of(job.most_left_s)] += job.gpus
-        self._needs = {
-            (pool.name, w): self._need(pool, pool.waiting, w) for pool in book.pools for w, _ in horizons
-        }
+            if not job.stoppable:
+                self._back[windows.of(job.most_s)] += job.gpus
+        self._needs = {(pool.name, w): self._need(pool, pool.turns, w) for pool in book.pools for w, _ in horizons}
         self._sums = [sum(self._needs[pool.name, w][0] for pool in book.pools) for w, _ in horizons]
 
     def next(self, window: int) -> tuple[Pool, Waiting] | None:
-        """Return the first job of at most a window that may borrow, of the team that has least."""
+        """Return the first job of at most a window that may borrow, of the team that has least.
+
+        Jobs that may be stopped are not looked at: they borrow without a window.
+        """
         if self._book.idle <= 0:
             return None
         for pool in self._book.ordered():
-            for place, job in enumerate(pool.waiting):
+            for place, job in enumerate(pool.turns):
                 if (
-                    job.gpus <= self._book.idle
+                    isinstance(job, Waiting)
+                    and not job.stoppable
+                    and job.gpus <= self._book.idle
                     and (own := self._windows.of(job.most_s)) <= window
                     and self._is_safe(pool, place, own)
                 ):
@@ -101,11 +105,11 @@ class Lent:
         """Note that a job borrows, after the book has."""
         self._back[self._windows.of(job.most_s)] += job.gpus
         for window in range(len(self._windows)):
-            before, now = self._needs[pool.name, window], self._need(pool, pool.waiting, window)
+            before, now = self._needs[pool.name, window], self._need(pool, pool.turns, window)
             self._needs[pool.name, window] = now
             self._sums[window] += now[0] - before[0]
 
-    def _need(self, pool: Pool, queue: Sequence[Waiting], window: int) -> tuple[float, int]:
+    def _need(self, pool: Pool, queue: Sequence[Turn], window: int) -> tuple[float, int]:
         """Return what a team can need within a window, and how many jobs of its queue that hangs on."""
         need, count = blocking(pool, queue, self._windows.horizons_s[window], self._new[pool.name, window])
         return min((1 + self._slack) * need, pool.unused), count
@@ -115,11 +119,12 @@ class Lent:
 
         Later it is back, so only a need that grows as it leaves the queue can harm there.
         """
-        gpus, queue = pool.waiting[place].gpus, None
+        turns = pool.turns
+        gpus, others = turns[place].gpus, [*turns[:place], *turns[place + 1 :]]
         for window in range(len(self._windows)):
             if window != own and not self._back[window]:
                 continue
-            left = self._book.idle + sum(self._back[:window]) - self._sums[window]
+            left = self._book.recoverable + sum(self._back[:window]) - self._sums[window]
             taken = gpus if window <= own else 0
             if left + (1 + self._slack) * gpus < taken:  # no need falls by more than the job
                 return False
@@ -128,8 +133,7 @@ class Lent:
                 if left < taken:
                     return False
                 continue
-            queue = queue or [*pool.waiting[:place], *pool.waiting[place + 1 :]]
-            more = self._need(pool, queue, window)[0] - need
+            more = self._need(pool, others, window)[0] - need
             if left - more < taken and (taken or more > 0):
                 return False
         return True

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from .book import Pool, Waiting
+from .book import Pool, Turn
 
 NewLoad = Callable[[str, float], float]  # team, horizon in s -> GPUs that new jobs will ask for; inf: nobody knows
 
@@ -20,10 +20,10 @@ def bulk(pool: Pool, new_load: float, slack: float = 0.0) -> float:
     Args:
         slack: so much more is kept back, as a part of it.
     """
-    return min((1 + slack) * (sum(job.gpus for job in pool.waiting) + new_load), pool.unused)
+    return min((1 + slack) * (sum(job.gpus for job in pool.turns) + new_load), pool.unused)
 
 
-def blocking(pool: Pool, queue: Sequence[Waiting], horizon_s: float, new_load: float) -> tuple[float, int]:
+def blocking(pool: Pool, queue: Sequence[Turn], horizon_s: float, new_load: float) -> tuple[float, int]:
     """Return the most of idle GPUs that a queue can take within the horizon, at most what is unused.
 
     A dedicated job that may end before then counts as ended, as does one that starts and may end. The first job
@@ -33,10 +33,12 @@ def blocking(pool: Pool, queue: Sequence[Waiting], horizon_s: float, new_load: f
         The GPUs, and how many jobs from the front they hang on.
     """
     unused = pool.unused
-    room = unused + sum(job.gpus for job in pool.dedicated if job.least_left_s < horizon_s)
+    room = unused + sum(job.gpus for job in pool.dedicated if job.least_s < horizon_s)
     taken = 0
     for count, job in enumerate(queue, start=1):
         if job.gpus > room:
+            if job.stoppable and job.least_s < horizon_s:  # it may end as a borrower, and then holds up nobody
+                continue
             return min(taken, unused), count
         taken += job.gpus
         if taken >= unused:
