@@ -1,6 +1,7 @@
 """All policies by name. Importing this module registers every one of them."""
 
 from . import (
+    anticipatory,
     coadapt,
     drf,
     fifo,
@@ -26,6 +27,7 @@ from . import (
 from .registry import make_policy, options_model, policy_class, policy_names, register
 
 __all__ = [
+    "anticipatory",
     "coadapt",
     "drf",
     "fifo",

@@ -12,6 +12,7 @@ from ..core.scaling_settings import ScalingSettings
 from ..policies.contract.traits import PolicyTraits
 from .engine.engine import Timing
 from .engine.outages import Failures
+from .foreseeing import Foresees
 from .jobs.knowledge import Knows
 from .jobs.lengths import Lengths
 from .results.identity import digest
@@ -52,6 +53,7 @@ class Conditions:
     `services`: options by name of the services that run beside; with `durations`, `lengths` is what it foretells.
     `boot_s`: until a node is back that a service wakes.
     `shares`: the file of teams; None: there are none.
+    `foresees`: what policies are told of the jobs that teams will submit; None: nothing.
     `scaling`: which nodes are bought and given up; None: all nodes are there.
     `pairs`: a file of measured speeds of jobs that share GPUs; None: as a model foretells.
     `usage`: a file of what jobs use of their GPUs; None: nobody knows, so no policy shares any.
@@ -71,12 +73,15 @@ class Conditions:
     services: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     boot_s: float = 300.0
     shares: Path | None = None
+    foresees: Foresees | None = None
     scaling: ScalingSettings | None = None
     pairs: Path | None = None
     usage: Path | None = None
     node_speeds: Path | None = None
 
     def __post_init__(self) -> None:
+        if self.foresees is not None and self.shares is None:
+            raise ValueError("--foresees: tells of the jobs of teams, so it goes with --shares")
         if not 0 <= self.boot_s < math.inf:
             raise ValueError(f"boot_s: {self.boot_s} must be 0 seconds or more, and finite")
         if not 0 <= self.profiling_s < math.inf:
@@ -107,6 +112,8 @@ class Conditions:
             found["services"] = {name: dict(options) for name, options in self.services.items()}
         if self.shares is not None:
             found["shares_sha256"] = digest(self.shares)
+        if self.foresees is not None:
+            found["foresees"] = str(self.foresees)
         for name, path in (("pairs", self.pairs), ("usage", self.usage), ("node_speeds", self.node_speeds)):
             if path is not None:
                 found[f"{name}_sha256"] = digest(path)

@@ -19,6 +19,7 @@ from ..core.wording import n_gpus
 from ..estimators.affinity import pair_speeds
 from ..estimators.affinity.pair_table import PairTable
 from ..estimators.affinity.pair_table import read as read_pairs
+from ..estimators.new_load import by_team
 from ..policies.catalogue import make_policy
 from ..policies.contract.traits import TENANTS, PolicyTraits
 from .conditions import Column, Conditions, column
@@ -27,6 +28,7 @@ from .engine.node_states import Power
 from .engine.outcome import Outcome
 from .engine.services import SimulatedServices
 from .engine.shares import SimulatedShares, check_fit, teams_of_jobs
+from .foreseeing import Foresees, ForesightSource
 from .jobs.adaptive import AdaptiveWorld
 from .jobs.adaptive_tables import AdaptiveTableWorld
 from .jobs.applications import MeasuredApplications
@@ -134,6 +136,8 @@ def simulation(
         if shared is not None:
             pool = next((name for name, cluster in nodes.parts.items() if cluster is on), "")
             made.shares = replace(shared, pool=pool)
+            if under.foresees is not None:
+                made.foresight = foresight_of(part, shared, under.foresees, under.seed)
         return made
 
     def _engine(part: Workload, on: Cluster) -> Engine:
@@ -258,6 +262,13 @@ def shares_of(path: Path, workload: Workload, nodes: SimulatedCluster) -> Simula
     named = [Cluster(tuple(replace(node, pool=name) for node in part.nodes)) for name, part in nodes.parts.items()]
     check_fit(teams, named)
     return SimulatedShares(teams, teams_of_jobs(workload, teams))
+
+
+def foresight_of(part: Workload, shared: SimulatedShares, foresees: Foresees, seed: int) -> ForesightSource:
+    """Return what policies are told of the jobs that teams will submit to an engine."""
+    teams = [shared.team[id] for id in part.ids]
+    arrivals = by_team(part.submit_s, part.gpus, teams)
+    return ForesightSource(arrivals, foresees, np.random.default_rng(seed))
 
 
 def _sources(workload: Workload, under: Conditions, services: SimulatedServices | None) -> Sources:

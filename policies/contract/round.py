@@ -25,6 +25,7 @@ from ...estimators.goodput import GoodputModel, goodput_matrix
 from ...estimators.sensitivity.model import Sensitivity
 from .arrivals import Arrivals
 from .configuration import ConfigurationSet
+from .foresight import Foresight
 from .sharing import Sharing, Standing
 
 
@@ -57,6 +58,8 @@ class JobView:
     on_nodes: Mapping[int, float] = field(default_factory=dict)
     # How fast its input is with given CPUs and memory; None: nobody knows.
     sensitivity: Sensitivity | None = None
+    # Whether it runs on GPUs that other teams leave idle, as the last plan said (`Plan.borrowed`).
+    borrows: bool = False
 
     @property
     def remaining_s(self) -> float | None:
@@ -92,6 +95,8 @@ class JobColumns:
     remaining_s: nan if it is unknown.
     priority: 0 for normal, 1 for each step above it; None: all jobs have the same.
     rewards: of `JobView.rewards`; None: no job has a deadline.
+    borrows: whether a job runs on what other teams leave idle, as the last plan said; None: no job does.
+    exact: whether `remaining_s` is known without any doubt.
     """
 
     ids: np.ndarray
@@ -104,6 +109,8 @@ class JobColumns:
     preemptible: np.ndarray
     priority: np.ndarray | None = None
     rewards: np.ndarray | None = None
+    borrows: np.ndarray | None = None
+    exact: bool = False
 
     @classmethod
     def of(cls, jobs: Sequence[JobView]) -> JobColumns:
@@ -121,6 +128,9 @@ class JobColumns:
             remaining_s=np.array(remaining, float),
             priority=_priorities(jobs),
             rewards=objects([job.rewards for job in jobs]) if any(job.rewards for job in jobs) else None,
+            borrows=np.array([job.borrows for job in jobs], np.bool_)
+            if any(job.borrows for job in jobs)
+            else None,
         )
 
     @property
@@ -146,7 +156,7 @@ class Round:
     `jobs` may build its views when they are read. It then has `columns` of its own. `asleep`: nodes that are
     powered off or on their way back. No job can be placed there now, and jobs may wait for them.
     `sharing`: what teams were promised; None: there are no teams. `arriving`: what is foretold to arrive in the
-    mean of the next slots; None: nobody foretells it.
+    mean of the next slots; None: nobody foretells it. `foresight`: what teams will submit; None: nobody knows.
     """
 
     now: float
@@ -156,6 +166,7 @@ class Round:
     asleep: tuple[Node, ...] = ()
     sharing: Sharing | None = None
     arriving: Arrivals | None = None
+    foresight: Foresight | None = None
 
     @cached_property
     def columns(self) -> JobColumns:
@@ -207,6 +218,8 @@ class Plan:
     configurations: ConfigurationSet | None = None
     # Jobs that begin anew from nothing where they lose their GPUs, as if they had no checkpoint; in simulations.
     lost: frozenset[str] = frozenset()
+    # Jobs that run on GPUs which other teams leave idle; they are told of in the next round (`JobView.borrows`).
+    borrowed: frozenset[str] = frozenset()
     # The plans of the pools that this plan joins; empty if the cluster is planned as a whole.
     pools: Mapping[str, Plan] = field(default_factory=dict)
     # How teams stand after the round, by team and GPU type; empty without teams.

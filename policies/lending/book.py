@@ -61,7 +61,7 @@ class Pool:
 
     @property
     def unused(self) -> int:
-        return self.quota - self.used
+        return max(self.quota - self.used, 0)
 
     @property
     def turns(self) -> Sequence[Turn]:

@@ -18,6 +18,7 @@ from ...policies.contract.round import JobColumns, JobView, Plan, Planner, Round
 from ...policies.contract.traits import TENANTS
 from ...policies.registry import name_of
 from ...policies.warm_up import stopwatch
+from ..foreseeing import ForesightSource
 from ..jobs.shared_speeds import JobProfiles
 from ..jobs.world import BadJob, World
 from ..traces.tables import Floats
@@ -92,6 +93,7 @@ class Engine:
     watch: Callable[[Round, Plan], None] | None = None  # sees every plan before it is carried out
     services: SimulatedServices | None = None  # of the whole cluster; several engines may share them
     shares: SimulatedShares | None = None  # of teams; None: there are none
+    foresight: ForesightSource | None = None  # of what teams will submit; None: nobody knows
     pairs: SharedSpeeds | None = None  # how fast jobs are that share GPUs; None: no job may
     profiles: JobProfiles | None = None  # what jobs use of their GPUs; None: nobody knows
     nodes: NodeStates = field(init=False, repr=False)
@@ -391,6 +393,8 @@ class Engine:
             remaining_s=self.world.told.remaining_s(active, jobs.progress[active]),
             preemptible=self.world.workload.preemptible[active],
             rewards=None if self._rewards is None else self._rewards[active],
+            borrows=jobs.borrows[active] if jobs.borrows.any() else None,
+            exact=self.world.told.exact,
         )
         views = Views(columns, lambda at: self._view(int(active[at])))
         round = self._round(views)
@@ -420,6 +424,8 @@ class Engine:
             elif self.world.learns:
                 self._set_rate(job, placement)
         self._set_rates_of_changed()
+        jobs.borrows[:] = False
+        jobs.borrows[[self._order[id] for id in plan.borrowed]] = True
         if self.shares is not None:
             self.shares.decided(plan, self._now)
         if self.nodes.power is not None:
@@ -431,7 +437,8 @@ class Engine:
             sharing = self.shares.sharing([str(id) for id in self._ids[np.sort(self._active)]], self._now)
         arriving = None if self.services is None else self.services.arriving(self._now)
         nodes = self.nodes
-        return Round(self._now, self.timing.interval_s, nodes.up, jobs, nodes.asleep, sharing, arriving)
+        foresight = None if self.foresight is None else self.foresight.at(self._now)
+        return Round(self._now, self.timing.interval_s, nodes.up, jobs, nodes.asleep, sharing, arriving, foresight)
 
     def _act(self, round: Round, plan: Plan) -> None:
         """Let nodes sleep and wake as the power adviser says after a round."""
@@ -490,6 +497,7 @@ class Engine:
             sensitivity=told.sensitivity(job),
             rewards=self.world.workload.rewards[job],
             on_nodes=told.on_nodes(job),
+            borrows=bool(jobs.borrows[job]),
         )
 
     def _stop(self, job: int) -> None:

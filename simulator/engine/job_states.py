@@ -51,6 +51,7 @@ class JobStates:
     weight: np.ndarray  # GPUs by the part of each that is held, of a job that holds some
     placements: np.ndarray  # of Placement, None where it has none
     largest: list[dict[str, int]]  # most GPUs ever held, per GPU type
+    borrows: np.ndarray  # whether it runs on what other teams leave idle
 
     @classmethod
     def of(cls, count: int) -> JobStates:
@@ -73,6 +74,7 @@ class JobStates:
             weight=np.zeros(count),
             placements=np.full(count, None, object),
             largest=[{} for _ in range(count)],
+            borrows=np.zeros(count, np.bool_),
         )
 
     def begin(self, job: int, begun: Begun) -> None:

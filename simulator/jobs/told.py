@@ -18,6 +18,7 @@ class Told(Protocol):
     """Answers about jobs, by position in the workload. Progress is in the unit of the job's world."""
 
     spread: Sequence[Mapping[int, float]]
+    exact: bool  # whether `remaining_s` is the truth
 
     def learn(self, now: float, finished_s: Floats, held_s: Floats) -> None:
         """Update what is told from the jobs that had ended by `now`, before a round.
@@ -56,6 +57,7 @@ class ToldOnNodes:
     """Tell of more nodes what is set."""
 
     spread: Sequence[Mapping[int, float]] = ()  # by job; (): nobody knows
+    exact = False
 
     def on_nodes(self, job: int) -> Mapping[int, float]:
         """Return what is set."""
@@ -113,6 +115,8 @@ class ToldByTrace(ToldNothing):
 
     A subclass gives it by `remaining_s`.
     """
+
+    exact = True
 
     def expected(self, job: int, progress: float) -> Expected:
         """Return the true remaining time, if the trace has one."""

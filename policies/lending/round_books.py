@@ -1,0 +1,120 @@
+"""A round as books of teams, one per GPU type, and what a decision makes of it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from ...core.placement import Placement
+from ..contract.round import Round
+from ..contract.sharing import Sharing
+from ..placing.ledger import Ledger, exists
+from ..placing.rooms import startable
+from ..placing.spread import anywhere
+from .book import Book, Pool, Running, Start, Waiting
+
+NO_TEAM = ""  # jobs of no team have what is guaranteed to none
+NOBODY = Sharing({}, {})
+
+
+def team_of(round: Round, job: str) -> str:
+    """Return the team of a job; `NO_TEAM` if it has none."""
+    return (round.sharing or NOBODY).team.get(job, NO_TEAM)
+
+
+@dataclass(frozen=True, eq=False)
+class RoundBooks:
+    """The teams of a round by GPU type.
+
+    A job is dedicated on the fastest type of which its team is guaranteed as many GPUs as it asks for. One that is
+    guaranteed so many of no type is in no book: it can never have a turn.
+
+    stops: whether borrowers that are preemptible may be stopped.
+    """
+
+    round: Round
+    stops: bool
+    books: Mapping[str, Book] = field(init=False)
+    home: Mapping[int, str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        round, columns = self.round, self.round.columns
+        quotas = self._quotas()
+        pools = {
+            (t, team): Pool(team, quota) for t, quotas_of in quotas.items() for team, quota in quotas_of.items()
+        }
+        home: dict[int, str] = {}
+        low_s, high_s = self.bounds_s
+        for i, id in enumerate(columns.ids.tolist()):
+            team, gpus = self.team_of(id), int(columns.gpus[i])
+            placement, stoppable = columns.placements[i], bool(self.stops and columns.preemptible[i])
+            if placement is not None and exists(placement, round.cluster):
+                t, held = placement.gpu_type, placement.gpus
+                pool = pools.setdefault((t, team), Pool(team, 0))
+                runs = Running(i, held, low_s[i], high_s[i], stoppable)
+                borrows = columns.borrows is not None and bool(columns.borrows[i])
+                (pool.borrowing if borrows or pool.used + held > pool.quota else pool.dedicated).append(runs)
+                home[i] = t
+                continue
+            types = startable(round, i, round.cluster, False)
+            own = next((t for t in types if quotas[t].get(team, 0) >= gpus), None)
+            if own is not None:
+                home[i] = own
+                pools[own, team].waiting.append(Waiting(i, gpus, low_s[i], high_s[i], stoppable))
+        capacity = round.cluster.capacity()
+        books = {
+            t: Book.of([pool for (of, _), pool in sorted(pools.items()) if of == t], gpus)
+            for t, gpus in capacity.items()
+        }
+        object.__setattr__(self, "books", books)
+        object.__setattr__(self, "home", home)
+
+    @property
+    def sharing(self) -> Sharing:
+        return self.round.sharing or NOBODY
+
+    def team_of(self, job: str) -> str:
+        return team_of(self.round, job)
+
+    @cached_property
+    def bounds_s(self) -> tuple[list[float], list[float]]:
+        """Return (jobs,) how long each job still takes at least and at most."""
+        columns = self.round.columns
+        if columns.exact:
+            left = np.nan_to_num(columns.remaining_s, nan=np.inf).tolist()
+            return [0.0 if value == np.inf else value for value in left], left
+        expected = [job.expected for job in self.round.jobs]
+        return [one.low_s for one in expected], [one.high_s for one in expected]
+
+    def _quotas(self) -> dict[str, dict[str, int]]:
+        """Return GPU type -> team -> GPUs that it is guaranteed; the rest is of nobody's team."""
+        found: dict[str, dict[str, int]] = {}
+        for t, gpus in self.round.cluster.capacity().items():
+            own = {team: terms.guarantee.get(t, 0) for team, terms in self.sharing.terms.items()}
+            found[t] = own | {NO_TEAM: max(gpus - sum(own.values()), 0)}
+        return found
+
+    def placed(self, stops: Iterable[int], starts: Iterable[Start]) -> tuple[dict[str, Placement], frozenset[int]]:
+        """Return where jobs are after a decision, and the positions of those that start and found no GPUs.
+
+        A job lies together where there is room, else on any GPUs of its type.
+        """
+        columns, going = self.round.columns, set(stops)
+        ids = columns.ids.tolist()
+        held = {
+            ids[i]: columns.placements[i]
+            for i in np.flatnonzero(columns.held > 0).tolist()
+            if i not in going and exists(columns.placements[i], self.round.cluster)
+        }
+        ledger, in_vain = Ledger.of(self.round.cluster, held), set[int]()
+        for start in starts:
+            i = start.at
+            found = anywhere(ledger, self.round.jobs[i].spec, int(columns.gpus[i]), self.home[i])
+            if found is None:
+                in_vain.add(i)
+            else:
+                ledger.take(ids[i], found)
+        return dict(ledger.held), frozenset(in_vain)
