@@ -43,6 +43,7 @@ from .replay_options import (
     Deadlines,
     Estimates,
     Events,
+    ForeseesOption,
     Format,
     NodeSpeeds,
     Pairs,
@@ -986,6 +987,7 @@ def simulate(
             "virtual cluster names, or of its user's.",
         ),
     ] = None,
+    foresees: ForeseesOption = None,
     pairs: Pairs = None,
     usage: Usage = None,
     deadlines: Deadlines = None,
@@ -1028,6 +1030,7 @@ def simulate(
     from ..simulator.traces.deadlines import rule_of
     from . import simulate as simulation
     from .options import by_option
+    from .replay_options import foreseen_by
     from .services import services_of
 
     names = policy or ["sia"]
@@ -1053,6 +1056,7 @@ def simulate(
             lengths=Lengths(lengths),
             same=same_conditions,
             shares=shares,
+            foresees=foreseen_by(foresees),
             estimates=estimates,
             services=services_of(service or (), service_option or ()),
             boot_s=boot,

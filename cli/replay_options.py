@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from ..simulator.engine.foreseeing import Foresees
 
 Format = Annotated[
     str | None, typer.Option(help="The trace's format, if its header does not tell; an unknown one lists all.")
@@ -31,6 +34,14 @@ Deadlines = Annotated[
         "most the multiples; density, and awkward, of jobs with 3, 5, 6 or 7 GPUs.",
     ),
 ]
+ForeseesOption = Annotated[
+    str | None,
+    typer.Option(
+        "--foresees",
+        help="With --shares: what policies are told of jobs to come: perfect, always (as many as of late), "
+        "random (that, or none) or nothing (none come).",
+    ),
+]
 NodeSpeeds = Annotated[
     Path | None,
     typer.Option(metavar="FILE.json", help="How much slower jobs are on more nodes: model, GPUs, nodes, speed."),
@@ -45,3 +56,12 @@ Split = Annotated[
 ]
 Sizes = Annotated[str, typer.Option(help="With --split: GPUs of jobs: single, philly, or weights as 1:80,4:20.")]
 AtOnce = Annotated[bool, typer.Option("--at-once", help="With --split: all jobs are submitted at the beginning.")]
+
+
+def foreseen_by(given: str | None) -> Foresees | None:
+    """Return how jobs to come are foretold; None: nobody tells. Raises typer.BadParameter for an unknown word."""
+    from ..simulator.engine.foreseeing import Foresees
+
+    if given is not None and given not in list(Foresees):
+        raise typer.BadParameter(f"--foresees: {given!r}; accepted: {', '.join(Foresees)}")
+    return None if given is None else Foresees(given)

@@ -11,8 +11,8 @@ from typing import Any
 from ..core.scaling_settings import ScalingSettings
 from ..policies.contract.traits import PolicyTraits
 from .engine.engine import Timing
+from .engine.foreseeing import Foresees
 from .engine.outages import Failures
-from .foreseeing import Foresees
 from .jobs.knowledge import Knows
 from .jobs.lengths import Lengths
 from .results.identity import digest

@@ -24,11 +24,11 @@ from ..policies.catalogue import make_policy
 from ..policies.contract.traits import TENANTS, PolicyTraits
 from .conditions import Column, Conditions, column
 from .engine.engine import Engine
+from .engine.foreseeing import Foresees, ForesightSource
 from .engine.node_states import Power
 from .engine.outcome import Outcome
 from .engine.services import SimulatedServices
 from .engine.shares import SimulatedShares, check_fit, teams_of_jobs
-from .foreseeing import Foresees, ForesightSource
 from .jobs.adaptive import AdaptiveWorld
 from .jobs.adaptive_tables import AdaptiveTableWorld
 from .jobs.applications import MeasuredApplications

@@ -16,6 +16,7 @@ from ..scheduler.services.catalogue import make_services
 from .conditions import PROFILING_S, Conditions, column
 from .derived import Derived, asked_by
 from .engine.engine import Timing
+from .engine.foreseeing import Foresees
 from .engine.outages import Failures
 from .jobs.knowledge import Knows
 from .jobs.lengths import Lengths
@@ -91,6 +92,7 @@ class SweepFile(_Strict):
     services: dict[str, dict[str, Any]] = {}
     boot_s: float = Field(default=300.0, ge=0, allow_inf_nan=False)
     shares: str | None = None
+    foresees: Foresees | None = None
     pairs: str | None = None
     usage: str | None = None
     node_speeds: str | None = None
@@ -149,6 +151,7 @@ class Cell:
     services: str = "{}"  # JSON
     boot_s: float = 300.0
     shares: str | None = None
+    foresees: str | None = None
     pairs: str | None = None
     usage: str | None = None
     node_speeds: str | None = None
@@ -171,6 +174,7 @@ class Cell:
             json.loads(self.services),
             self.boot_s,
             None if self.shares is None else Path(self.shares),
+            None if self.foresees is None else Foresees(self.foresees),
             pairs=None if self.pairs is None else Path(self.pairs),
             usage=None if self.usage is None else Path(self.usage),
             node_speeds=None if self.node_speeds is None else Path(self.node_speeds),
@@ -262,6 +266,7 @@ def cells(sweep: SweepFile, folder: Path) -> Iterator[Cell]:
                         services=json.dumps(sweep.services, sort_keys=True),
                         boot_s=sweep.boot_s,
                         shares=located(sweep.shares),
+                        foresees=sweep.foresees,
                         pairs=located(sweep.pairs),
                         usage=located(sweep.usage),
                         node_speeds=located(sweep.node_speeds),

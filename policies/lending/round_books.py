@@ -11,6 +11,7 @@ import numpy as np
 from ...core.placement import Placement
 from ..contract.round import Round
 from ..contract.sharing import Sharing
+from ..placing.demand import Demand
 from ..placing.ledger import Ledger, exists
 from ..placing.rooms import startable
 from ..placing.spread import anywhere
@@ -39,6 +40,7 @@ class RoundBooks:
     stops: bool
     books: Mapping[str, Book] = field(init=False)
     home: Mapping[int, str] = field(init=False)
+    _rooms: dict[tuple[object, ...], bool] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
         round, columns = self.round, self.round.columns
@@ -60,7 +62,7 @@ class RoundBooks:
                 home[i] = t
                 continue
             types = startable(round, i, round.cluster, False)
-            own = next((t for t in types if quotas[t].get(team, 0) >= gpus), None)
+            own = next((t for t in types if quotas[t].get(team, 0) >= gpus and self._has_room(i, t)), None)
             if own is not None:
                 home[i] = own
                 pools[own, team].waiting.append(Waiting(i, gpus, low_s[i], high_s[i], stoppable))
@@ -71,6 +73,10 @@ class RoundBooks:
         }
         object.__setattr__(self, "books", books)
         object.__setattr__(self, "home", home)
+
+    @cached_property
+    def _idle(self) -> Ledger:
+        return Ledger(self.round.cluster)
 
     @property
     def sharing(self) -> Sharing:
@@ -88,6 +94,14 @@ class RoundBooks:
             return [0.0 if value == np.inf else value for value in left], left
         expected = [job.expected for job in self.round.jobs]
         return [one.low_s for one in expected], [one.high_s for one in expected]
+
+    def _has_room(self, i: int, gpu_type: str) -> bool:
+        """Return whether a job has room on idle nodes, with what it asks for beside its GPUs."""
+        spec, gpus = self.round.jobs[i].spec, int(self.round.columns.gpus[i])
+        asked = (gpu_type, gpus, Demand.of(spec), spec.gpus_per_replica(gpu_type))
+        if asked not in self._rooms:
+            self._rooms[asked] = anywhere(self._idle, spec, gpus, gpu_type) is not None
+        return self._rooms[asked]
 
     def _quotas(self) -> dict[str, dict[str, int]]:
         """Return GPU type -> team -> GPUs that it is guaranteed; the rest is of nobody's team."""

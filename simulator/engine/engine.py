@@ -18,12 +18,12 @@ from ...policies.contract.round import JobColumns, JobView, Plan, Planner, Round
 from ...policies.contract.traits import TENANTS
 from ...policies.registry import name_of
 from ...policies.warm_up import stopwatch
-from ..foreseeing import ForesightSource
 from ..jobs.shared_speeds import JobProfiles
 from ..jobs.world import BadJob, World
 from ..traces.tables import Floats
 from ..traces.workload import Ints
 from .errors import BadPlan, PolicyFailed, Stuck
+from .foreseeing import ForesightSource
 from .handover import Handovers, Move, Wait, counted
 from .job_states import Begun, JobStates, RunLog
 from .node_states import NodeStates, Power

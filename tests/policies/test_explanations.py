@@ -289,6 +289,16 @@ def gpu_time(t: Truth, found: re.Match[str]) -> bool:
 
 
 CHECKS: list[tuple[str, Callable[[Truth, re.Match[str]], bool]]] = [
+    (r"It waits for its turn on the guarantee of its team, in order of submission\.",
+     lambda t, m: t.job.id not in t.plan.placements),
+    (r"It runs on the guarantee of its team(?: (\S+))?\.",
+     lambda t, m: t.job.id in t.plan.placements and t.job.id not in t.plan.borrowed),
+    (r"It borrows GPUs that teams leave idle\. .*",
+     lambda t, m: t.job.id in t.plan.placements and t.job.id in t.plan.borrowed),
+    (r"(\d+) GPUs? of (\S+) are idle, and are kept for the guarantees of teams\.",
+     lambda t, m: t.free[m[2]] == int(m[1]) >= t.needs),
+    (r"Its team (\S+) is guaranteed fewer than (\d+) GPUs? of each type\.",
+     lambda t, m: int(m[2]) == t.needs),
     (r"It needs (\d+) GPUs?; free after this round: (.*)\.",
      lambda t, m: int(m[1]) == t.needs and listed(m[2]) == {
          k: v for k, v in t.free.items() if t.job.spec.resources.gpu_types is None or k in t.types}),
@@ -401,7 +411,8 @@ CHECKS: list[tuple[str, Callable[[Truth, re.Match[str]], bool]]] = [
     (rf"It has (?:no|a) deadline and comes (?:after|before) jobs that have (?:one|none)\. "
      rf"(?:{EXPECTED}|{UNKNOWN_LENGTH}, so it comes last of its kind\.)",
      lambda t, m: ("no deadline" in m[0]) is (t.job.rewards is None)),
-    (rf"{UNKNOWN_LENGTH}, so it (?:comes last of its kind|is measured first|is taken to need nothing)\.",
+    (rf"{UNKNOWN_LENGTH}, so it (?:comes last of its kind|borrows only if it may be stopped|is measured first|"
+     r"is taken to need nothing)\.",
      lambda t, m: t.job.remaining_s is None),
     (r"note: .*", lambda t, m: m[0].removeprefix("note: ") in [note.text for note in t.plan.notes]),
 ]  # fmt: skip

@@ -8,7 +8,7 @@ from enum import StrEnum
 
 import numpy as np
 
-from ..estimators.new_load import Arrivals
+from ...estimators.new_load import Arrivals
 
 
 class Foresees(StrEnum):
