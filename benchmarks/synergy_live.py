@@ -4,9 +4,9 @@
 
 Two emulated nodes of 4 GPUs and 12 CPUs, half of what Synergy's servers have. Four jobs wait for images, and eight
 train on text that one core prepares. A job of each kind is measured by a profile run before the others come, as
-jobs of the same script are known then. Jobs arrive at once, under `fifo`. The recorded submissions and starts are
-then simulated with the speeds that the emulated input has. A round waits some seconds for what else happens, as
-tenths of seconds would decide who is beside whom.
+jobs of the same script are known then. Jobs last some minutes and arrive at once, under `fifo`. The recorded
+submissions and starts are then simulated with the speeds that the emulated input has. A round waits some seconds
+for what else happens, as tenths of seconds would decide who is beside whom.
 
 * mean_jct_ratio: mean JCT under `proportional` over that under `tune`. simulated_ratio: the same, simulated.
 * live_vs_simulated: the mean JCT simulated over the live one, less one, without its sign; the worse of both runs.
@@ -71,8 +71,8 @@ class Kind:
 
 MODEL = "cifar10"  # whose GPU step the jobs have
 KINDS = {
-    "image": Kind((20, 39, 58, 76, 94, 110, 156), 0.3, 9),
-    "text": Kind((400,) * len(CPUS), 0.1, 2),
+    "image": Kind((20, 39, 58, 76, 94, 110, 156), 0.3, 22),
+    "text": Kind((400,) * len(CPUS), 0.1, 5),
 }
 JOBS = ("text", "text", "image") * 4
 
