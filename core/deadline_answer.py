@@ -85,12 +85,17 @@ class DeadlineAnswer:
             at: formats a moment; None: as the time from now on, which no time zone changes.
         """
         if self.answer is Answer.MEASURED_FIRST:
+            return self.short(now_s)
+        return f"{self.short(now_s)}{self._end_in_words(now_s, at)}{self._worth_in_words()}"
+
+    def short(self, now_s: float) -> str:
+        """Return it in words without its end, such as `on time`."""
+        if self.answer is Answer.MEASURED_FIRST:
             return f"{self.answer.line}: {_when(self.known_s, now_s)}"
-        found = self.answer.line
-        if self.answer in (Answer.CANNOT, Answer.MISSED):
-            then = "is cancelled at its last deadline" if self.cancelled else "runs as best effort"
-            found += f", {then}"
-        return f"{found}{self._end_in_words(now_s, at)}{self._worth_in_words()}"
+        if self.answer not in (Answer.CANNOT, Answer.MISSED):
+            return self.answer.line
+        then = "is cancelled at its last deadline" if self.cancelled else "runs as best effort"
+        return f"{self.answer.line}, {then}"
 
     def _end_in_words(self, now_s: float, at: Callable[[float], str] | None) -> str:
         def said(moment_s: float) -> str:

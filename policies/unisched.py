@@ -93,8 +93,8 @@ class UniSchedPolicy:
         mark = lease_at(round.now, options.deadline_lease_s), lease_at(round.now, options.best_effort_lease_s)
         before, self._mark = self._mark, mark
         if options.published:
-            deadlines, others = before is None or before[0] != mark[0], before is None or before[1] != mark[1]
-            plan = self._published(round, kinds, deadlines=deadlines, others=others)
+            asked, others = before is None or before[0] != mark[0], before is None or before[1] != mark[1]
+            plan = self._published(round, kinds, deadlines=asked, others=others)
         else:
             begins = before is not None and before[1] != mark[1]
             plan = self._in_order(round, kinds, before is None, before is None or before[0] != mark[0], begins)
