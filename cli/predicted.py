@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from ..core.deadline_view import clock, in_words
 from ..core.wording import span
 
 if TYPE_CHECKING:
@@ -55,6 +56,17 @@ def lines(job: JobRow, now: float) -> list[tuple[str, str]]:
         found.append(("ends", told["why_no_end"]))
     worlds = "1 world" if told["worlds"] == 1 else f"{told['worlds']} worlds"
     return [*found, ("predicted", f"{span(max(now - told['predicted_s'], 0.0))} ago, by {worlds}")]
+
+
+def deadline_rows(job: JobRow, now: float) -> list[tuple[str, str]]:
+    """Return what `describe` says of a deadline: which is planned for, and whether it will hold."""
+    due_s, told = job.get("due_s"), job.get("deadline")
+    if due_s is None or job["finished_s"] is not None:
+        return []
+    planned_s = due_s if told is None else told["due_s"]
+    left = f"in {span(planned_s - now)}" if planned_s > now else f"{span(now - planned_s)} ago"
+    found = [("due", f"{clock(planned_s, now)}, {left}")]
+    return found if told is None else [*found, ("deadline", in_words(told, now))]
 
 
 def _moments(at_s: float, low_s: float | None, high_s: float | None, now: float) -> str:

@@ -14,11 +14,12 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
+from ..core.deadline_answer import Answer
 from ..core.decisions import WaitReason
 from ..core.json_numbers import shown
 from ..core.phase import Phase
 from .plain import plain, printable
-from .predicted import ends_in, lines, starts_in
+from .predicted import deadline_rows, ends_in, lines, starts_in
 
 if TYPE_CHECKING:
     from ..core.schemas import (
@@ -139,7 +140,11 @@ def due(job: JobRow, now: float) -> str:
         return "-"
     if ended_s is not None:
         return "on time" if ended_s <= due_s and job["phase"] == Phase.SUCCEEDED else "missed"
-    return duration(due_s - now) if due_s > now else f"{duration(now - due_s)} ago"
+    if due_s <= now:
+        return f"{duration(now - due_s)} ago"
+    told = job.get("deadline")
+    doubt = f" ({Answer(told['answer']).line})" if told is not None and Answer(told["answer"]).holds_not else ""
+    return f"{duration(due_s - now)}{doubt}"
 
 
 def jobs_table(
@@ -405,6 +410,7 @@ def details(job: JobDetails) -> RenderableType:
         ("progress", f"{progress(job)}, {job['steps']} steps" if job["steps"] else progress(job)),
         *([("foretold", printable(foretold))] if (foretold := job.get("foretold")) else []),
         *_ends(job, time.time()),
+        *deadline_rows(job, time.time()),
         ("metrics", metrics_with_places(job)),
         *([("target", printable(job["target"]["text"]))] if "target" in job else []),
         *([("not taken", _refused(refused))] if (refused := job.get("refused_statuses")) else []),

@@ -15,6 +15,7 @@ from typing import Annotated, Any, Literal, NotRequired
 from pydantic import WithJsonSchema
 from typing_extensions import TypedDict  # pydantic brings it, and reads no other below Python 3.12
 
+from .deadline_answer import Answer
 from .decisions import WaitReason
 from .doors import Door
 from .events import EventKind, shown_kind
@@ -40,6 +41,7 @@ _EventWord = Annotated[str, WithJsonSchema(_KINDS)]
 _PhaseWord = Annotated[str, WithJsonSchema({"enum": [phase.value for phase in Phase]})]
 _DoorWord = Annotated[str, WithJsonSchema(_one_of((door.value, door.line) for door in Door))]
 _DecisionWord = Annotated[str, WithJsonSchema({"enum": ["placed", "waiting", "refused", "ended"]})]
+_AnswerWord = Annotated[str, WithJsonSchema(_one_of((answer.value, answer.line) for answer in Answer))]
 _StateWord = Annotated[str, WithJsonSchema(_one_of((state.value, state.line) for state in MachineState))]
 _Reason = Annotated[str, WithJsonSchema({"anyOf": [_CODES, {"type": "string"}]})]
 # A metric of a job; one that is not finite is null in JSON, and stays what it is in Python.
@@ -87,6 +89,22 @@ class Prediction(TypedDict):
     worlds: int  # how many were simulated
 
 
+class DeadlineView(TypedDict):
+    """Whether a job's deadline will hold. Without a forecast of its end, it is what the policy plans."""
+
+    answer: _AnswerWord  # of `core.deadline_answer.Answer`
+    due_s: float  # the deadline that is planned for: the first that is likely to hold, or else the last one
+    end_s: float | None  # expected; None: no forecast says it
+    end_low_s: float | None
+    end_high_s: float | None
+    planned_s: float | None  # by when the policy plans it to have ended; None: it does not say
+    known_s: float | None  # of `measured_first`, when the answer is likely to come; None: nobody knows
+    worth: float  # of ending as expected
+    most: float  # of ending by the first deadline
+    cancelled: bool  # whether it is cancelled at its last deadline
+    gives: NotRequired[list[str]]  # what would have to give for it to hold, a sentence each
+
+
 class JobRow(TypedDict):
     """One job of `Client.list()`; the last report's figures where it has run."""
 
@@ -121,6 +139,7 @@ class JobRow(TypedDict):
     started_s: float | None
     finished_s: float | None
     due_s: NotRequired[float | None]  # the first deadline; None: it has none
+    deadline: NotRequired[DeadlineView | None]  # whether it will hold; None: it has none, or nothing is known yet
     restarts: int  # times its training paused and went on, but for its script's own errors
     resizes: int  # of these, for other GPUs, or more or fewer of them
     recoveries: int  # from lost workers, executors and nodes
@@ -242,6 +261,7 @@ class SubmitView(TypedDict):
     sizes: dict[str, list[int]]  # GPU type -> how many of them it could have
     refused: list[str]  # why it would not be submitted, a sentence each
     notes: list[str]  # what does not keep it from being submitted
+    deadline: NotRequired[DeadlineView | None]  # whether it would hold; None: it has none, or nobody can tell
 
 
 class ForkView(TypedDict):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 
+from ..core.deadline_view import of_view
 from ..core.schemas import JobRow
 from ..core.wording import span
 
@@ -30,3 +31,9 @@ def about(moment_s: float) -> str:
     left_s = max(moment_s - time.time(), 0.0)
     step_s = 10.0 if left_s < 120 else 60.0 if left_s < 3600 else 600.0
     return f"about {span(max(round(left_s / step_s), 1) * step_s)}"
+
+
+def deadline_holds(job: JobRow) -> str:
+    """Return whether its deadline will hold, such as "on time"; "": it has none, or nobody can tell yet."""
+    told = job.get("deadline")
+    return "" if told is None else of_view(told).short(time.time())

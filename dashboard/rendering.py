@@ -13,7 +13,7 @@ from markupsafe import Markup, escape
 
 from . import words
 from .job_page import held
-from .predicted import starts_in
+from .predicted import deadline_holds, starts_in
 
 HERE = Path(__file__).parent
 STATIC = HERE / "static"
@@ -29,7 +29,13 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.globals |= {"asset": asset, "count": words.count, "held": held, "starts_in": starts_in}
+    made.globals |= {
+        "asset": asset,
+        "count": words.count,
+        "held": held,
+        "starts_in": starts_in,
+        "deadline_holds": deadline_holds,
+    }
     made.filters |= {"iso": words.iso, "utc": words.utc, "per_cent": words.per_cent, "short": words.short}
     made.filters |= {"took": words.took, "code": code}
     return made

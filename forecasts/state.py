@@ -12,6 +12,7 @@ from ..core.cluster import Node
 from ..core.expected import UNKNOWN, Expected, ExpectedSource
 from ..core.job import JobSpec
 from ..core.placement import Placement
+from ..core.rewards import Rewards
 from ..core.teams import Teams
 from ..core.training_config import TrainingConfig
 from .models import SentModel
@@ -38,6 +39,7 @@ class LiveJob:
     start_s, move_s: what its starts took, and what its moves took from training; None: not known yet.
     attained_gpu_s, progress, remaining, restarts, restart_cost_s, largest_gpus, expected: as of
     `policies.contract.round.JobView`.
+    rewards: what ending by when is worth; None: it has no deadline.
     """
 
     id: str
@@ -64,6 +66,7 @@ class LiveJob:
     high_s: float = 0.0
     source: ExpectedSource = ExpectedSource.UNKNOWN
     remaining: float | None = None
+    rewards: Rewards | None = None
 
     @property
     def expected(self) -> Expected:

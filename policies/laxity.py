@@ -10,7 +10,7 @@ from pydantic import Field
 from .contract.explanation import Explanation, expectation, explained, job_of
 from .contract.round import Plan, Round
 from .contract.traits import PolicyTraits
-from .leases.due import due_of
+from .leases.due import due_of, planned
 from .queueing import QueueingOptions, served
 from .registry import register
 
@@ -41,7 +41,7 @@ class LaxityPolicy:
         key = np.where(best_effort, np.nan_to_num(columns.remaining_s, nan=np.inf), slack_s)
         order = np.lexsort((columns.submitted_s, key, tier))
         plan = served(round, order, self.options, preempts=True)
-        return replace(plan, figures={"slack_s": slack_s, "tier": tier})
+        return replace(plan, figures={"slack_s": slack_s, "tier": tier}, deadlines=planned(columns, due.by_s))
 
     def explain(self, job: str, round: Round, plan: Plan) -> Explanation:
         """Explain a job by its slack and by what is served before it."""

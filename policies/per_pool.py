@@ -132,6 +132,7 @@ def together(plans: Mapping[str, Plan], round: Round) -> Plan:
         ],
         decisions=LazyMapping(round.columns.ids.tolist(), decision),
         teams=_teams_together(plans),
+        deadlines={job: planned for plan in parts for job, planned in plan.deadlines.items()},
         again_s=min((plan.again_s for plan in parts if plan.again_s is not None), default=None),
         pools=dict(plans),
     )

@@ -13,12 +13,14 @@ from .choosing.decided import QueueReasons, decisions_of
 from .contract.explanation import Explanation, expectation, explained, job_of
 from .contract.round import Plan, Round
 from .contract.traits import PolicyTraits
-from .leases.choice import Choice, choose
+from .leases.choice import Choice, choose, costs_now
 from .leases.columns import limits_beside
+from .leases.due import planned
 from .leases.grid import EXACT, lease_at
 from .leases.kinds import MUST, Kinds, kinds_of
 from .leases.offers import OfferOptions, best_effort_offers, deadline_offers
 from .leases.serving import Serving
+from .leases.telling import deadline_sentences
 from .placing.cells import Shape, nodes_of
 from .queueing import QueueingOptions, served
 from .registry import register
@@ -82,6 +84,8 @@ class UniSchedPolicy:
         self._must: frozenset[str] = frozenset()  # who has the lease that the last program gave
         self._dropped: frozenset[str] = frozenset()  # whose deadline it gave up, so that more others hold
         self._later: dict[str, float] = {}  # until when it plans who is to meet a later deadline
+        self._by: dict[str, float] = {}  # by when the last program has jobs end, on the clock of rounds
+        self._costs: dict[str, float] = {}  # of their cells for the lease that began then, in worth
         self._prices: np.ndarray | None = None
 
     def plan(self, round: Round) -> Plan:
@@ -89,11 +93,13 @@ class UniSchedPolicy:
         mark = lease_at(round.now, options.deadline_lease_s), lease_at(round.now, options.best_effort_lease_s)
         before, self._mark = self._mark, mark
         if options.published:
-            deadlines, others = before is None or before[0] != mark[0], before is None or before[1] != mark[1]
-            plan = self._published(round, kinds, deadlines=deadlines, others=others)
+            asked, others = before is None or before[0] != mark[0], before is None or before[1] != mark[1]
+            plan = self._published(round, kinds, deadlines=asked, others=others)
         else:
-            plan = self._in_order(round, kinds, anew=before is None or before[0] != mark[0])
-        return replace(plan, again_s=(mark[1] + 1) * options.best_effort_lease_s)
+            begins = before is not None and before[1] != mark[1]
+            plan = self._in_order(round, kinds, before is None, before is None or before[0] != mark[0], begins)
+        deadlines = planned(round.columns, plan.figures["due_s"], self._by)
+        return replace(plan, deadlines=deadlines, again_s=(mark[1] + 1) * options.best_effort_lease_s)
 
     def _choice(self, round: Round, kinds: Kinds, deadlines: Sequence[int], others: Sequence[int]) -> Choice:
         """Return who of the jobs at these positions has the lease that begins now."""
@@ -124,6 +130,10 @@ class UniSchedPolicy:
             time_limit_s=options.time_limit_s, late=not options.published, prices=self._prices,
         )  # fmt: skip
         self._prices = found.prices
+        ids, lease_s = round.columns.ids, options.deadline_lease_s
+        self._by = {ids[i]: round.now + within * lease_s for i, within in found.within.items()}
+        costs = costs_now(jobs, offers, limits, found.prices)
+        self._costs = {ids[i]: cost for i, cost in costs.items()}
         return found
 
     def _published(self, round: Round, kinds: Kinds, *, deadlines: bool, others: bool) -> Plan:
@@ -141,27 +151,33 @@ class UniSchedPolicy:
         order = np.array([*stays, *choice.now, *_rest(len(gpus), {*stays, *choice.now})], np.int64)
         return self._made(round, kinds, serving, order, choice)
 
-    def _in_order(self, round: Round, kinds: Kinds, *, anew: bool) -> Plan:
-        """Return the plan in which who must run does, then jobs without a deadline, then those that may wait."""
+    def _in_order(self, round: Round, kinds: Kinds, first: bool, anew: bool, begins: bool) -> Plan:
+        """Return the plan in which who must run does, then jobs without a deadline, then those that may wait.
+
+        Args:
+            first: whether this process has planned nothing yet. Leases that began before go on to their end.
+            anew: whether the program is solved.
+            begins: whether a lease of best effort begins now.
+        """
         choice, ids = Choice(()), round.columns.ids
         if anew:
             choice = self._choice(round, kinds, kinds.with_deadline, ())
-            self._must = frozenset(ids[list(choice.now)].tolist())
+            begun = kinds.running & np.isfinite(kinds.due_s) if first else np.zeros(len(ids), bool)
+            self._must = frozenset([*ids[list(choice.now)].tolist(), *ids[begun].tolist()])
             dropped = set(kinds.with_deadline) - set(choice.within)
             self._dropped = frozenset(ids[list(dropped)].tolist())
-            lease_s = self.options.deadline_lease_s
-            self._later = {ids[i]: round.now + choice.within[i] * lease_s for i in choice.later}
+            self._later = {ids[i]: self._by[ids[i]] for i in choice.later}
         if self._later:
             by_s = {i: self._later[id] for i, id in enumerate(ids.tolist()) if id in self._later}
             kinds = kinds.due_by({i: at_s for i, at_s in by_s.items() if np.isfinite(kinds.due_s[i])}, round.now)
         kinds = kinds.without_deadlines(_among(ids, self._dropped))
         must = _among(ids, self._must) & np.isfinite(kinds.due_s)
         must |= kinds.slack_s <= self.options.urgent_s + self.options.best_effort_lease_s
-        tier, key = kinds.served_by(must, self.options.best_effort_lease_s)
+        tier, key = kinds.served_by(must, self.options.best_effort_lease_s, begins=begins)
         order = np.lexsort((round.columns.submitted_s, key, tier))
         if round.sharing is not None:
             plan = served(round, order, QueueingOptions(type_blind=self.options.type_blind), preempts=True)
-            return replace(plan, figures=self._figures(kinds, choice))
+            return replace(plan, figures=self._figures(round, kinds))
         apart = _apart(round, choice)
         spread = dict(apart)
         if self.options.placement == "joint":
@@ -181,31 +197,24 @@ class UniSchedPolicy:
             bound=choice.bound,
             decisions=decisions_of(round, placements, reasons.why),
             order=order,
-            figures=self._figures(kinds, choice),
+            figures=self._figures(round, kinds),
         )
 
-    def _figures(self, kinds: Kinds, choice: Choice) -> dict[str, np.ndarray]:
-        planned = np.full(len(kinds.due_s), np.nan)
-        for i, within in choice.within.items():
-            planned[i] = within * self.options.deadline_lease_s
-        return {"slack_s": kinds.slack_s, "due_s": kinds.due_s, "planned_within_s": planned}
+    def _figures(self, round: Round, kinds: Kinds) -> dict[str, np.ndarray]:
+        ids: list[str] = round.columns.ids.tolist()
+        within_s = np.array([self._by.get(id, np.nan) - round.now for id in ids], float)
+        costs = np.array([self._costs.get(id, 0.0) for id in ids], float)
+        leased = _among(round.columns.ids, self._must).astype(float)
+        own = {"slack_s": kinds.slack_s, "due_s": kinds.due_s, "planned_within_s": within_s}
+        return {**own, "cells_cost": costs, "has_lease": leased}
 
     def explain(self, job: str, round: Round, plan: Plan) -> Explanation:
         """Explain a job by its deadline, its slack and when it is planned to end."""
-        i = job_of(job, round)
-        names = ("slack_s", "due_s", "planned_within_s")
-        slack_s, due_s, within_s = (float(plan.figures[name][i]) for name in names)
-        view = round.jobs[i]
-        standing = ["It has no deadline: it is served after jobs that must run now, by the GPU-time that is left."]
-        if np.isfinite(due_s):
-            left_s, waits_s = due_s - round.now, max(slack_s, 0.0)
-            standing = [f"Its deadline is in {left_s:.0f} s, and it could wait for {waits_s:.0f} s."]
-        elif view.rewards is not None:
-            standing = ["It is best effort now: it can meet no deadline, or others need the GPUs for theirs."]
-        if not np.isnan(within_s):
-            standing.append(f"It is planned to have ended within {within_s:.0f} s.")
+        i, view = job_of(job, round), round.jobs[job_of(job, round)]
+        told = {name: float(column[i]) for name, column in plan.figures.items()}
+        standing = deadline_sentences(told, view, round.now, self.options.deadline_lease_s)
         length, facts = expectation(view, "it is measured first")
-        own = {"slack_s": slack_s, "due_in_s": due_s - round.now, "planned_within_s": within_s}
+        own = {"due_in_s": told.pop("due_s") - round.now, **told}
         return explained(job, round, plan, [*standing, length], {**own, **facts})
 
 

@@ -9,12 +9,13 @@ from __future__ import annotations
 import logging
 import threading
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
+from ..core.deadline_answer import DeadlineAnswer
 from ..core.events import EventKind
 from ..core.job import Phase
 from ..core.logs import about
@@ -26,6 +27,7 @@ from ..executor.protocol.job_events import NOTHING_SENT, ExecutorEvent, Released
 from ..policies.contract.plan_check import WrongPlan, check_plan
 from ..policies.contract.round import Plan, Planner, Round
 from ..policies.contract.traits import ORDINARY, PolicyTraits
+from .changes.deadlines import with_answer
 from .changes.drain import stays
 from .changes.reactions import claim, end, force_out, lose_everything, react, start_profile, with_forecast
 from .changes.rest import leaves_node, may_have_executor
@@ -96,6 +98,7 @@ class SchedulingCycle:
 
     Args:
         advised: takes what services advise on machines after a round, with the time.
+        answers: returns what jobs are told of their deadlines by now, by id.
         woken: called when there is something to do before the next look at the nodes.
         watch: knows whether the store writes.
         traits: returns what the policy declares that plans now.
@@ -113,11 +116,13 @@ class SchedulingCycle:
         *,
         hooks: Sequence[CycleHook] = (),
         advised: Callable[[Advice, float], None] = lambda advice, now: None,
+        answers: Callable[[RoundDone | None, float], Mapping[str, DeadlineAnswer]] = lambda last, now: {},
         strict: bool = False,
         woken: Callable[[], None] = lambda: None,
         watch: StoreWatch | None = None,
         traits: Callable[[], PolicyTraits] = lambda: ORDINARY,
     ) -> None:
+        self._answers = answers
         self._watch, self._traits = watch or StoreWatch(clock), traits
         self._store, self._policy, self._nodes, self._executors = store, policy, nodes, executors
         self._planner: Planner = policy  # that made, or makes, the newest plan
@@ -194,6 +199,8 @@ class SchedulingCycle:
                     self._keep(job_id, nodes, now)
                 for job_id, foretold in self.foresight.foretell(now).items():
                     self._records.apply(with_forecast(self._store.get(job_id), foretold), now)
+                for job_id, told in self._answers(self._done, now).items():
+                    self._records.apply(with_answer(self._store.get(job_id), told, now), now)
             due = self._round_due()
 
         if due:

@@ -14,6 +14,7 @@ from typing import Protocol
 import numpy as np
 
 from ...core.cluster import Cluster, Node
+from ...core.deadline_answer import Planned
 from ...core.decisions import Decision, Placed, Waiting, WaitReason
 from ...core.expected import UNKNOWN, Expected
 from ...core.job import JobSpec
@@ -216,6 +217,8 @@ class Plan:
     # What each configuration is worth to other jobs, at the prices of the round.
     costs: Mapping[str, np.ndarray] = field(default_factory=dict)
     configurations: ConfigurationSet | None = None
+    # What is planned for jobs with deadlines, by id; {}: the policy looks at none.
+    deadlines: Mapping[str, Planned] = field(default_factory=dict)
     # Jobs that begin anew from nothing where they lose their GPUs, as if they had no checkpoint; in simulations.
     lost: frozenset[str] = frozenset()
     # Jobs that run on GPUs which other teams leave idle; they are told of in the next round (`JobView.borrows`).

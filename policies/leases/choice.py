@@ -66,6 +66,23 @@ def choose(
     return _choice(jobs, flat, problem, plan)
 
 
+def costs_now(
+    jobs: Sequence[int], offers: Sequence[Sequence[Offer]], limits: Limits, prices: np.ndarray | None
+) -> dict[int, float]:
+    """Return what the cheapest cells of each job cost for the lease that begins now, in worth, by position.
+
+    {}: all leases fit, so that cells cost nothing.
+    """
+    if prices is None:
+        return {}
+    found: dict[int, float] = {}
+    for job, own in zip(jobs, offers, strict=True):
+        ways = {(offer.gpu_type, offer.shape): offer for offer in own}.values()
+        if ways:
+            found[job] = min(float(limits.usage(offer) @ prices[:, 0]) for offer in ways)
+    return found
+
+
 def _choice(jobs: Sequence[int], flat: Sequence[Offer], problem: LeaseProblem, plan: LeasePlan) -> Choice:
     now, shape, within = [], dict[int, Shape](), dict[int, int]()
     most = np.zeros(problem.rows)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ...core.deadline_answer import NOT_PLANNED, Planned
 from ..contract.round import JobColumns
 
 Floats = NDArray[np.float64]
@@ -32,3 +34,18 @@ def due_of(columns: JobColumns, now: float, needed_s: Floats) -> Due:
     for i in np.flatnonzero(has).tolist():
         by_s[i] = columns.submitted_s[i] + columns.rewards[i].next_s(float(ends_s[i]))
     return Due(by_s, has)
+
+
+def planned(columns: JobColumns, due_s: Floats, by_s: Mapping[str, float] | None = None) -> dict[str, Planned]:
+    """Return what a policy plans for jobs that have a deadline that can be met, or had one, by id.
+
+    Args:
+        due_s: (jobs,) the deadline that counts; inf: none does.
+        by_s: by when jobs are planned to have ended, by id.
+    """
+    found: dict[str, Planned] = {}
+    for i in np.flatnonzero(columns.has_deadline).tolist():
+        job, given_up = columns.ids[i], bool(np.isinf(due_s[i]))
+        at_s = None if by_s is None or given_up else by_s.get(job)
+        found[job] = Planned(at_s, given_up) if given_up or at_s is not None else NOT_PLANNED
+    return found

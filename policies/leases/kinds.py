@@ -16,7 +16,7 @@ from .due import due_of
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
-PINNED, MUST, MEASURED, BEST_EFFORT, MAY_WAIT = range(-1, 4)  # in which order kinds are served
+PINNED, MUST, KEPT, MEASURED, BEST_EFFORT, MAY_WAIT = range(-1, 5)  # in which order kinds are served
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,15 +68,21 @@ class Kinds:
         found: Mask = np.isnan(self.work_s) & (self.attained_s < lease_s)
         return found
 
-    def served_by(self, must: Mask, lease_s: float) -> tuple[NDArray[np.int64], Floats]:
+    def served_by(self, must: Mask, lease_s: float, *, begins: bool = True) -> tuple[NDArray[np.int64], Floats]:
         """Return (jobs,) the kind by which each is served, and its key among its own kind, smallest first.
 
         Best effort goes by GPU-time left; a job of unknown length is taken to need as much as it had.
+
+        Args:
+            begins: whether a lease begins now. Else a job with a deadline keeps the one that it was started for,
+                unless others must run.
         """
         best_effort = ~np.isfinite(self.due_s)
         left_s = np.where(np.isnan(self.work_s), np.maximum(self.attained_s, lease_s), self.work_s)
         kind = np.where(best_effort, BEST_EFFORT, MAY_WAIT)
         kind[best_effort & self.is_measured(lease_s)] = MEASURED
+        if not begins:
+            kind[~best_effort & self.running] = KEPT
         kind[must] = MUST
         kind[self.pinned] = PINNED
         key = np.where(best_effort & ~must, left_s * self.gpus, self.slack_s)

@@ -1,10 +1,11 @@
-"""The deadline of a job: what follows once it has passed, and a word where it counts for nothing. Pure."""
+"""The deadline of a job: whether it holds, what follows once it has passed, and where it does not count. Pure."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import replace
 
+from ...core.deadline_answer import Answer, DeadlineAnswer
 from ...core.events import EventKind
 from ...core.rewards import OnMissed
 from ...core.wording import span
@@ -23,7 +24,7 @@ def keep_deadline(job: JobRecord, now: float, served: bool) -> Reaction:
     Args:
         served: whether the policy looks at deadlines.
     """
-    if not _counts(job):
+    if not counts(job):
         return Reaction(job)
     rewards = rewards_of(job, job.state.submitted_s)
     missed = rewards is None or now > job.state.submitted_s + rewards.last_s
@@ -42,12 +43,20 @@ def keep_deadline(job: JobRecord, now: float, served: bool) -> Reaction:
 
 def due_s(job: JobRecord) -> float:
     """Return when its last deadline passes; infinity if that changes nothing of the job."""
-    if not _counts(job) or (rewards := rewards_of(job, job.state.submitted_s)) is None:
+    if not counts(job) or (rewards := rewards_of(job, job.state.submitted_s)) is None:
         return math.inf
     return math.nextafter(job.state.submitted_s + rewards.last_s, math.inf)
 
 
-def _counts(job: JobRecord) -> bool:
+def with_answer(job: JobRecord, told: DeadlineAnswer, now: float) -> Reaction:
+    """Tell in the log that the answer on a job's deadline is another one; the same one is told once."""
+    if not counts(job) or told.answer in (job.answer, Answer.MISSED):  # a missed one is told as it passes
+        return Reaction(job)
+    data = {"text": f"its deadline: {told.text(now)}", "answer": told.answer.value}
+    return Reaction(replace(job, answer=told.answer), (Event(EventKind.DEADLINE, now, job.id, data),))
+
+
+def counts(job: JobRecord) -> bool:
     """Return whether a job has a deadline yet."""
     over = job.cancelled_s is not None or job.told_deadline is DeadlineNews.MISSED
     return job.spec.deadline is not None and job.active and not over

@@ -8,6 +8,7 @@ from typing import Any
 
 from ...core.array_rows import summed
 from ...core.cluster import Cluster
+from ...core.deadline_view import deadline_view
 from ...core.decisions import WaitReason
 from ...core.identity import Reader
 from ...core.job_arrays import MOST_ELEMENTS
@@ -18,6 +19,7 @@ from ...policies.contract.policy import Policy
 from ..access.others_jobs import OthersJobs
 from ..changes.status import Status, status_of
 from ..cycle import SchedulingCycle
+from ..forecasts.deadline_answers import DeadlineAnswers
 from ..jobs.record import JobRecord
 from ..nodes.node_source import NodeSource
 from ..nodes.node_view import NodesSnapshot
@@ -27,7 +29,7 @@ from ..store.metrics import MetricsHistory
 from ..store.store import Store
 from ..store.training_curves import GOODPUT, divided
 from ..views import closed_views
-from ..views.explaining import expected_of, explain, told_of_its_length, told_of_its_target
+from ..views.explaining import expected_of, explain, told_of_its_deadline, told_of_its_length, told_of_its_target
 from ..views.job_views import job_details, job_row, jobs_beside
 from ..views.recording import trace_lines
 from ..views.waiting import wait_reason
@@ -42,6 +44,7 @@ class JobViewsDesk:
     Args:
         policy: returns the policy that plans now.
         predicted: returns when a job starts and ends, by its id; None: nothing is foretold of it.
+        answers: what jobs are told of their deadlines.
     """
 
     def __init__(
@@ -55,8 +58,9 @@ class JobViewsDesk:
         policy: Callable[[], Policy],
         history: MetricsHistory,
         predicted: Callable[[str], Prediction | None],
+        answers: DeadlineAnswers,
     ) -> None:
-        self._predicted = predicted
+        self._predicted, self._answers = predicted, answers
         self._store, self._cycle, self._nodes, self._settings = store, cycle, nodes, settings
         self._moments, self._readiness, self._policy, self._history = moments, readiness, policy, history
         self._work = str(work_folder(settings.state_dir))
@@ -108,7 +112,7 @@ class JobViewsDesk:
         """Return the row of all jobs of a job's array. What is foretold is of one job only."""
         jobs = self._store.page(None, MOST_ELEMENTS, tables.chosen((), None, None, (), reader, array=job.array))
         rows: Any = self._rows(jobs)
-        return {**summed(rows), "elements": len(rows), "predicted": None}
+        return {**summed(rows), "elements": len(rows), "predicted": None, "deadline": None}
 
     def board(self, reader: Reader | None = None) -> dict[str, Any]:
         """Return what the first page tells of jobs; `reader`: of those that this user may read.
@@ -138,7 +142,7 @@ class JobViewsDesk:
             [
                 dict(job_row(job, self._waits(job, nodes), cluster, nodes.asleep, beside.get(job.id, ())))
                 | self._why_waits(job, nodes)
-                | self._prediction(job)
+                | self._foretold(job)
                 for job in jobs
             ]
         )
@@ -179,7 +183,7 @@ class JobViewsDesk:
             beside=beside,
             expected=expected,
         )
-        return self._moments.shown(dict(found) | self._why_waits(job, nodes) | self._prediction(job))
+        return self._moments.shown(dict(found) | self._why_waits(job, nodes) | self._foretold(job))
 
     def explain(self, job_id: str, reader: Reader | None = None) -> dict[str, Any]:
         """Explain what the last round decided on a job, or why it took no part. Raises: KeyError.
@@ -201,7 +205,9 @@ class JobViewsDesk:
             asleep=nodes.asleep,
         )
         lines = closed_views.explained(job, nodes, self._moments.ahead_s)
-        lines = [*(lines or found["lines"]), *told_of_its_length(job)]
+        now = self._moments.now_s
+        told = told_of_its_deadline(self._answers.of(job, last, now), now)
+        lines = [*(lines or found["lines"]), *told, *told_of_its_length(job)]
         found = found | {"lines": [*lines, *told_of_its_target(job, last, lines)]}
         return found if reader is None else dict(others.hidden(found, reader))
 
@@ -235,9 +241,16 @@ class JobViewsDesk:
         why = closed_views.why_closed_to(job, nodes, self._moments.ahead_s)
         return {"reason": why} if why else {}
 
-    def _prediction(self, job: JobRecord) -> dict[str, Prediction | None]:
-        """Return when a job starts and ends, as a field. One that has ended or is held has no such moments."""
-        return {"predicted": self._predicted(job.id) if job.active and not job.paused else None}
+    def _foretold(self, job: JobRecord) -> dict[str, Any]:
+        """Return when a job starts and ends, and whether its deadline will hold, as fields.
+
+        One that has ended or is held has no such moments.
+        """
+        told = self._answers.of(job, self._cycle.last_round, self._moments.now_s)
+        return {
+            "predicted": self._predicted(job.id) if job.active and not job.paused else None,
+            "deadline": None if told is None else deadline_view(told),
+        }
 
     def _waits(self, job: JobRecord, nodes: NodesSnapshot) -> WaitReason | None:
         return wait_reason(

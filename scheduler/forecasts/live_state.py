@@ -16,6 +16,7 @@ from ...estimators.goodput import JobModel
 from ...forecasts.state import LiveJob, LiveState, Part, told_spec
 from ...policies.contract.round import JobView
 from ..jobs.awaited_jobs import awaited
+from ..jobs.due import rewards_of
 from ..jobs.record import JobRecord
 from ..observers.hooks import RoundDone
 
@@ -113,6 +114,7 @@ def _told(view: JobView, placement: Placement | None, *, as_written: bool) -> Li
         restart_cost_s=view.restart_cost_s,
         largest_gpus=dict(view.largest_gpus),
         remaining=view.remaining,
+        rewards=view.rewards,
         **known,
     )
 
@@ -136,6 +138,7 @@ def _measured_job(job: JobRecord, now: float, measuring_s: float) -> LiveJob:
         owner=job.owner,
         script_key=job.script_key,
         ready_s=now + left_s,
+        rewards=rewards_of(job, job.state.submitted_s),
         **known,
     )
 

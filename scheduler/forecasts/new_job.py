@@ -42,6 +42,7 @@ def new_job(
         script_key=script_key,
         model=model,
         ready_s=now if model is not None or not spec.is_measured_first else now + measuring_s,
+        rewards=None if spec.deadline is None else spec.deadline.rewards(now),
     )
     pool = cluster.of_pool(spec.pool or "")
     speeds = asked_speeds([model], [spec.asked_gpus], pool)

@@ -11,6 +11,12 @@ def rewards_of(job: JobRecord, submitted_s: float) -> Rewards | None:
     return None if job.spec.deadline is None else job.spec.deadline.rewards(submitted_s)
 
 
+def is_in_rounds(job: JobRecord) -> bool:
+    """Return whether a job with a deadline may run, so that it can be told whether that will hold."""
+    held = job.paused or job.on_hold or job.cancelled_s is not None or bool(job.quarantine)
+    return job.spec.deadline is not None and job.active and not held
+
+
 def due_s(job: JobRecord) -> float | None:
     """Return the first deadline, seconds since 1970 by the clock of records; None: the job has none."""
     rewards = rewards_of(job, job.state.submitted_s)

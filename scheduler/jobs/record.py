@@ -9,6 +9,7 @@ from enum import StrEnum
 from functools import cached_property, lru_cache
 from typing import Any
 
+from ...core.deadline_answer import Answer
 from ...core.job import JobSpec, JobState, Phase
 from ...core.placement import NodeShare, Placement
 from ...core.reports import MeasuredAt
@@ -159,6 +160,7 @@ class JobRecord:
     ran_s, runs_since_s: how long it trained before it last began to, and since when it does; None: it does not.
     told_limit_s: the time limit of whose end its log has told.
     told_deadline: what its log has told of its deadline.
+    answer: whether that will hold, as its log has told last; None: it has told nothing yet.
     ending: why it saves and ends; "": its user has cancelled it.
     retries, not_before_s: how often it began again by itself, and before when it does not start.
     array, array_index, array_values: the id of its array, its place there from 0 on, and its values; "": of none.
@@ -235,6 +237,7 @@ class JobRecord:
     runs_since_s: float | None = None
     told_limit_s: float | None = None
     told_deadline: DeadlineNews = DeadlineNews.NOTHING
+    answer: Answer | None = None
     ending: str = ""
     array: str = ""
     array_index: int = 0

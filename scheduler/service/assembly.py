@@ -22,6 +22,7 @@ from ..cycle import SchedulingCycle
 from ..executors.actors import Executors
 from ..executors.executor_homes import home_of
 from ..files.packages import PackageStore
+from ..forecasts.deadline_answers import DeadlineAnswers
 from ..forecasts.forecaster import Forecaster
 from ..jobs.record import JobRecord
 from ..nodes.closing_nodes import ClosingNodes
@@ -100,6 +101,7 @@ def assembled(settings: Settings, begun: str) -> Parts:
     )
     folders, history = FolderHook(store, machines, settings, clock), MetricsHistory(store)
     forecaster = Forecaster(store, settings, clock, teams=lambda: cycle.teams.now)
+    answers = DeadlineAnswers(lambda: store.unretired.values(), forecaster.prediction)
     cycle = SchedulingCycle(
         store,
         policy.now,
@@ -109,6 +111,7 @@ def assembled(settings: Settings, begun: str) -> Parts:
         settings,
         hooks=[folders, LogRetention(store, settings, clock), MetricsHook(history), forecaster],
         advised=power.take,
+        answers=answers.news,
         woken=wake.set,
         watch=watch,
         traits=lambda: policy.now.traits,
@@ -134,6 +137,7 @@ def assembled(settings: Settings, begun: str) -> Parts:
         secrets=secrets,
         history=history,
         forecaster=forecaster,
+        answers=answers,
         fork_threads=ThreadPoolExecutor(1, "forks"),
     )
     return parts

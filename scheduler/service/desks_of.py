@@ -76,6 +76,7 @@ def desks_of(parts: Parts, health: Callable[[], Health]) -> Desks:
                 lambda: parts.policy.now,
                 parts.history,
                 parts.forecaster.prediction,
+                parts.answers,
             ),
             LogsDesk(store, settings, clock),
             OutputsDesk(store, settings),

@@ -22,6 +22,7 @@ from ..delivery.webhooks import Webhooks
 from ..executors.actors import Executors
 from ..files.packages import PackageStore
 from ..forecasts.asker import Asker
+from ..forecasts.deadline_answers import DeadlineAnswers
 from ..forecasts.forecaster import Forecaster
 from ..nodes.closing_nodes import ClosingNodes
 from ..nodes.machines import Machines
@@ -67,6 +68,7 @@ class Parts:
     secrets: Secrets
     history: MetricsHistory
     forecaster: Forecaster
+    answers: DeadlineAnswers
     fork_threads: Executor
     post: Post = field(default_factory=RaySender)
 

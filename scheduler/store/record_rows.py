@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, fields
 from functools import lru_cache
 from typing import Any
 
+from ...core.deadline_answer import Answer
 from ...core.job import JobSpec, JobState, Phase
 from ...core.json_numbers import dumps, restored
 from ...core.reports import MeasuredAt
@@ -182,6 +183,7 @@ def record(rows: JobRows) -> JobRecord:
             "foretold": Foretold(**known["foretold"]) if known.get("foretold") else None,
             "notice": LeaveNotice(**known["notice"]) if known.get("notice") else None,
             "told_deadline": DeadlineNews(known.get("told_deadline", "")),
+            "answer": Answer(known["answer"]) if known.get("answer") else None,
             "stopped": Stopped(known["stopped"]) if known.get("stopped") else None,
         },
     )

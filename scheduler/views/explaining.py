@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ...core.cluster import Cluster
+from ...core.deadline_answer import DeadlineAnswer
 from ...core.decisions import WaitReason
 from ...core.expected import Expected
 from ...core.job import Phase
@@ -59,6 +60,11 @@ def told_of_its_length(job: JobRecord) -> list[str]:
     """Return a line with the sum by which a job's length was foretold; none where the model is no sum."""
     told = job.foretold
     return [] if told is None or not told.sum else [f"Its length was foretold as {told.sum}, by {told.basis}."]
+
+
+def told_of_its_deadline(told: DeadlineAnswer | None, now: float) -> list[str]:
+    """Return a line on whether a job's deadline will hold; none where nothing is known of that."""
+    return [] if told is None else [f"Its deadline: {told.text(now)}."]
 
 
 def told_of_its_target(job: JobRecord, last: RoundDone | None, lines: Sequence[str]) -> list[str]:

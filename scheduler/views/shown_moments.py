@@ -24,6 +24,8 @@ MOMENTS = frozenset(
         "end_low_s",
         "end_high_s",
         "predicted_s",
+        "planned_s",
+        "known_s",
         "asked_s",
         "at_s",
         "round_s",

@@ -70,5 +70,6 @@ def _again(one: PastJob, at_s: float, name: str) -> tuple[LiveJob, Truth]:
         high_s=max(one.served_s, 1.0),
         source=ExpectedSource.MEASURED_SPEED,
         remaining=None if in_seconds else left,
+        rewards=None if one.spec.deadline is None else one.spec.deadline.rewards(at_s),
     )
     return job, Truth(left, in_seconds=in_seconds)

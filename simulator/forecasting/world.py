@@ -178,4 +178,5 @@ def _row(job: LiveJob) -> TraceJob:
         ready_after_s=max(job.ready_s - job.submitted_s, 0.0),
         user=job.owner,
         preemptible=job.spec.preemptible,
+        rewards=job.rewards,
     )

@@ -34,3 +34,11 @@ def test_the_time_to_a_deadline_or_whether_it_held(
     phase: Phase, finished_s: float | None, deadline: str | None, told: str
 ) -> None:
     assert due(row(phase, finished_s, deadline), NOW_S) == told
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [("on_time", "1h00m"), ("at_risk", "1h00m (at risk)"), ("cannot_be_met", "1h00m (cannot be met)")],
+)
+def test_a_deadline_that_may_not_hold_says_so(answer: str, told: str) -> None:
+    assert due(row(Phase.RUNNING, None, "2h") | {"deadline": {"answer": answer}}, NOW_S) == told

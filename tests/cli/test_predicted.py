@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
-from coadapt.cli.predicted import ends_in, lines, rough, starts_in
+from coadapt.cli.predicted import deadline_rows, ends_in, lines, rough, starts_in
 from coadapt.cli.whatif import later, team_of, value
 from coadapt.core.errors import WhatIfError
 
@@ -68,3 +69,26 @@ def test_a_team_is_named_with_one_value() -> None:
     assert team_of("vision", "cap.a100=32") == {"vision": {"cap.a100": 32.0}}
     with pytest.raises(WhatIfError, match="team: 'cap' is not of the form KEY=VALUE"):
         team_of("vision", "cap")
+
+
+def test_a_deadline_comes_with_whether_it_will_hold() -> None:
+    told = {
+        "answer": "on_time",
+        "due_s": NOW + 7200,
+        "end_s": NOW + 3600,
+        "end_low_s": NOW + 3300,
+        "end_high_s": NOW + 4140,
+        "planned_s": None,
+        "known_s": None,
+        "worth": 100.0,
+        "most": 100.0,
+        "cancelled": False,
+    }
+    due = {"id": "a-1", "due_s": NOW + 7200, "finished_s": None, "deadline": told}
+    rows = dict(deadline_rows(due, NOW))  # type: ignore[arg-type]
+    assert rows["due"].endswith(", in 2 h")
+    at = time.strftime("%H:%M", time.localtime(NOW + 3600))
+    assert rows["deadline"] == f"on time, expected end {at} ± 9 min"
+    assert dict(deadline_rows({**due, "deadline": None}, NOW)).keys() == {"due"}  # type: ignore[arg-type]
+    assert deadline_rows({**due, "finished_s": NOW}, NOW) == []  # type: ignore[arg-type]
+    assert deadline_rows({"id": "a-1"}, NOW) == []  # type: ignore[arg-type,typeddict-item]

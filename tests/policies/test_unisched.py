@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -154,9 +155,54 @@ def test_a_job_is_explained_by_its_deadline() -> None:
     round = Round(0.0, 300.0, cluster(NODE), jobs)
     plan = policy.plan(round)
     told = " ".join(policy.explain("waits", round, plan).sentences)
-    assert "Its deadline is in 14400 s, and it could wait for 13200 s." in told
-    assert "It is planned to have ended within" in told
+    assert "Its deadline is in 4 h, and it could wait for 3.7 h." in told
+    assert "It needs 2 more leases of 10 min on 8 GPUs." in told
+    assert "It is planned to have ended within 3.8 h." in told
+    assert "A lease of its GPUs costs nothing now: no other deadline needs them." in told
+    assert plan.deadlines["waits"].by_s == 230 * MIN_S
     assert "It has no deadline" in " ".join(policy.explain("best", round, plan).sentences)
+
+
+def test_cells_cost_what_another_deadline_would_bring() -> None:
+    policy = make_policy("unisched")
+    worthy = asks("worthy", 8, 20, rewards=Rewards.strict(25 * MIN_S, 100.0))
+    cheap = asks("cheap", 8, 20, rewards=Rewards.strict(25 * MIN_S, 40.0))
+    round = Round(0.0, 300.0, cluster(NODE), [worthy, cheap])
+    plan = policy.plan(round)
+    assert who(plan) == {"worthy"}
+    told = " ".join(policy.explain("worthy", round, plan).sentences)
+    assert "It has the lease that ends in 10 min, which no best effort takes from it." in told
+    assert "A lease of its GPUs costs " in told
+    assert "now, of the 100 that ending in time is worth." in told
+    assert plan.deadlines["cheap"].given_up
+    assert not plan.deadlines["worthy"].given_up
+
+
+def runs(job: JobView, gpus: int = 8) -> JobView:
+    return replace(job, placement=Placement("a", (NodeShare("a-000", gpus),)))
+
+
+def test_a_killed_service_lets_leases_go_on_to_their_end() -> None:
+    tight, best = asks("tight", 8, 25, deadline=60), asks("best", 8, 5)
+    policy = make_policy("unisched")
+    assert who(planned(policy, asks("tight", 8, 55, deadline=60), best)) == {"tight"}
+    later = (runs(asks("tight", 8, 20, deadline=60)), best)
+    assert who(planned(policy, *later, now=4 * MIN_S)) == {"tight"}, "its lease is over at ten minutes"
+    anew = make_policy("unisched")  # as after a kill: it remembers nothing
+    assert who(planned(anew, *later, now=4 * MIN_S)) == {"tight"}
+    assert who(planned(anew, *later, now=9 * MIN_S)) == {"tight"}
+    assert who(planned(anew, *later, now=10 * MIN_S)) == {"best"}, "it can wait from the mark on"
+    assert who(planned(make_policy("unisched"), tight, best, now=4 * MIN_S)) == {"best"}
+
+
+def test_a_job_that_was_started_keeps_its_lease_unless_a_deadline_needs_the_gpus() -> None:
+    policy = make_policy("unisched")
+    waits, new = asks("waits", 8, 20, deadline=240), asks("new", 8, 10)
+    assert who(planned(policy, waits)) == {"waits"}, "nobody else is there"
+    assert who(planned(policy, runs(waits), new, now=9.0)) == {"waits"}, "shorter, but it came a moment later"
+    urgent = asks("urgent", 8, 20, deadline=21)
+    assert who(planned(policy, runs(waits), new, urgent, now=20.0)) == {"urgent"}
+    assert who(planned(policy, runs(waits), new, now=300.0)) == {"new"}, "another lease of best effort begins"
 
 
 def test_peers_serve_deadlines_first_and_stop_nothing() -> None:

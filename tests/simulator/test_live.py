@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 from coadapt.core.expected import ExpectedSource
+from coadapt.core.rewards import Rewards
 from coadapt.forecasts.answers import FORECAST
 from coadapt.forecasts.state import PAST, STATE
 from coadapt.simulator.live import NOBODY_KNOWS, TooLong, forecast, span
@@ -122,3 +123,15 @@ def test_a_span_needs_most_worlds() -> None:
     found = span([3.0, 1.0, 2.0, float("inf")])
     assert found is not None
     assert found.at_s == 2.0
+
+
+def test_worlds_know_of_deadlines_as_the_policy_does() -> None:
+    fixed = {"adaptivity": "rigid", "resources": {"gpus": 1, "gpu_types": ["t4"]}}
+    others = [live(f"o{i}", 600.0, **fixed) for i in range(3)]
+    waits = live("due", 900.0, **fixed)
+    without = forecast(state("1x t4:1", [*others, waits], "unisched"), most_worlds=3).jobs["due"].end
+    due = replace(waits, rewards=Rewards.strict(NOW_S - waits.submitted_s + 1500.0))
+    found = forecast(state("1x t4:1", [*others, due], "unisched"), most_worlds=3).jobs["due"].end
+    assert without is not None
+    assert found is not None
+    assert found.at_s <= NOW_S + 1500.0 < without.at_s

@@ -16,6 +16,7 @@ from coadapt.core.job import JobSpec
 from coadapt.scheduler.access.secret_keys import SecretKeys
 from coadapt.scheduler.access.secrets import Secrets
 from coadapt.scheduler.files.packages import PackageStore
+from coadapt.scheduler.forecasts.deadline_answers import DeadlineAnswers
 from coadapt.scheduler.forecasts.forecaster import Forecaster
 from coadapt.scheduler.nodes.machines import Machines
 from coadapt.scheduler.nodes.node_view import NodesSnapshot
@@ -77,7 +78,8 @@ def service_of(world: World) -> Served:
         packages=PackageStore(settings.package_dir),
         secrets=Secrets(world.store, SecretKeys(settings.secret_keys), clock),
         history=MetricsHistory(world.store),
-        forecaster=Forecaster(world.store, settings, clock),
+        forecaster=(forecaster := Forecaster(world.store, settings, clock)),
+        answers=DeadlineAnswers(lambda: world.store.unretired.values(), forecaster.prediction),
         fork_threads=at_once,
     )
     parts.readiness.warm.set()

@@ -20,6 +20,7 @@ from coadapt.core.cluster import Cluster
 from coadapt.core.job import JobSpec
 from coadapt.core.placement import NodeShare, Placement
 from coadapt.core.reports import JobInfo, MeasuredAt, Progress, Report, StepRow
+from coadapt.core.schemas import Prediction
 from coadapt.core.settings import Settings
 from coadapt.core.sleeping import SleepingNode
 from coadapt.core.slot import Slot
@@ -42,6 +43,7 @@ from coadapt.policies.contract.traits import ORDINARY, PolicyTraits
 from coadapt.scheduler.changes import standing_verbs
 from coadapt.scheduler.changes.verbs import Verb, pause, requeue, resume, resume_changed
 from coadapt.scheduler.cycle import CycleResult, SchedulingCycle
+from coadapt.scheduler.forecasts.deadline_answers import DeadlineAnswers
 from coadapt.scheduler.jobs.record import ChangedFile, JobRecord
 from coadapt.scheduler.nodes.closing_nodes import ClosingNodes
 from coadapt.scheduler.nodes.node_view import NodesSnapshot
@@ -259,11 +261,13 @@ class World:
         self.nodes = StubNodes(nodes_of(self.all))
         self.strict, self.ids, self.last = strict, dict[str, str](), dict[str, int]()
         self.results: list[CycleResult] = []
+        self.predicted: dict[str, Prediction] = {}  # by job id; `foretell` fills it
         self.open()
 
     def open(self) -> None:
         """Begin a new cycle over the store, as a starting service does."""
         self.store = Store(self.settings.store_path)
+        answers = DeadlineAnswers(lambda: self.store.unretired.values(), self.predicted.get)
         self.closing = ClosingNodes(self.nodes, self.store, self.clock)
         self.cycle = SchedulingCycle(
             self.store,
@@ -273,6 +277,7 @@ class World:
             self.clock,
             self.settings,
             hooks=[self.hook],
+            answers=answers.news,
             strict=self.strict,
             traits=lambda: self.traits,
         )
@@ -303,7 +308,7 @@ class World:
             assert sent == rest, f"{line}: {sent}"
         elif first == "did":
             kinds = [event.kind for event in self.store.events(self.ids[words[1]])][1:]
-            assert ", ".join(kinds) == " ".join(words[2:]), line
+            assert ", ".join(kinds) == " ".join(words[2:]), f"{line}: {kinds}"
         elif first == "rounds":
             assert self.cycle.rounds == int(rest), line
         elif words[1] == "because":
@@ -325,6 +330,14 @@ class World:
             assert any(" ".join(words[2:]) in text for text in texts), texts
         else:
             assert self.job(first).phase == rest, f"{line}: {self.job(first).state}"
+
+    def on_foretell(self, name: str, minutes: str, half: str = "0") -> None:
+        """Have a job's end foretold, in so many minutes from now and so many more or less."""
+        at_s, half_s = self.clock.now_s + 60 * float(minutes), 60 * float(half)
+        self.predicted[self.ids[name]] = Prediction(
+            start_s=None, start_low_s=None, start_high_s=None, end_s=at_s, end_low_s=at_s - half_s,
+            end_high_s=at_s + half_s, why_no_start="", why_no_end="", predicted_s=self.clock.now_s, worlds=3,
+        )  # fmt: skip
 
     # --- what users, time and nodes do ----------------------------------------------------------------------
 

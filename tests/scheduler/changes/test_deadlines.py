@@ -33,7 +33,7 @@ STORIES = {
         go
         go
         ? a running
-        ? did a admitted, placed, running, deadline
+        ? did a admitted, placed, deadline, running, deadline
         ? a said its last deadline, 60 min after submission, has passed: it goes on as best effort
     """,
     "a job may ask to save and end then": """
@@ -71,7 +71,7 @@ STORIES = {
         after 9000
         go
         ? a succeeded
-        ? did a admitted, placed, running, finish
+        ? did a admitted, placed, deadline, running, finish
     """,
 }
 
@@ -85,11 +85,12 @@ def test_a_deadline_under_a_policy_that_looks_at_none_is_said_to_count_for_nothi
     World(tmp_path, "1x t4:4").play("""
         submit a unprofiled deadline=1h
         go
-        ? did a deadline, admitted
+        ? did a deadline, admitted, deadline
+        ? a said its deadline: measured first: the answer comes once it has trained for a while
         ? a said its deadline counts for nothing, as the policy of this cluster looks at none
         after 10
         go
-        ? did a deadline, admitted
+        ? did a deadline, admitted, deadline
     """)
 
 
@@ -133,3 +134,59 @@ def test_the_service_refuses_what_has_passed_and_what_is_worth_too_much(tmp_path
         with pytest.raises(JobLimitError, match=told):
             service.submit(f"{start}{deadline}}}", None, "key", "", "")
     assert service.submit(f'{start}"1h"}}', None, "key", "", "") == "a-1"
+
+
+ANSWERS = {
+    "each change of the answer is told once": """
+        submit a unprofiled deadline=1h
+        foretell a 30 5
+        go
+        go
+        ? a said its deadline: on time, expected end in 30 min ± 5 min
+        ? did a admitted, deadline
+        foretell a 56 5
+        go
+        ? did a admitted, deadline
+        foretell a 58 5
+        go
+        ? a said its deadline: at risk, expected end in 58 min ± 5 min
+        foretell a 80 5
+        go
+        ? a said its deadline: cannot be met, runs as best effort, expected end in 80 min ± 5 min
+        ? did a admitted, deadline, deadline, deadline
+    """,
+    "a killed service tells nothing again": """
+        submit a unprofiled deadline=1h
+        foretell a 30 5
+        go
+        ? did a admitted, deadline
+        reopen
+        go
+        go
+        ? did a admitted, deadline
+    """,
+    "a job of which nothing is known is measured first, and the answer says when it comes": """
+        submit a types=t4 deadline=1h
+        go
+        ? a profiling
+        ? a said its deadline: measured first: the answer comes in about 60 s
+        measured a t4
+        go
+        foretell a 30 5
+        go
+        ? a said its deadline: on time, expected end in 30 min ± 5 min
+        ? did a admitted, deadline, profiling, profiled, released, deadline
+    """,
+    "a job that its user holds is told nothing": """
+        submit a unprofiled deadline=1h
+        stand a hold
+        foretell a 30 5
+        go
+        ? did a hold, admitted
+    """,
+}
+
+
+@pytest.mark.parametrize("story", ANSWERS, ids=str)
+def test_answers(tmp_path: Path, story: str) -> None:
+    World(tmp_path, "1x t4:4", traits=SERVES).play(ANSWERS[story])

@@ -1,0 +1,109 @@
+"""What jobs with deadlines are told: from the newest forecast, and from the plan where it says nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+from ...core.deadline_answer import NOT_PLANNED, DeadlineAnswer, End, Planned, answer_of
+from ...core.job import Phase
+from ...core.rewards import OnMissed
+from ...core.schemas import Prediction
+from ..jobs.due import is_in_rounds, rewards_of
+from ..jobs.record import JobRecord
+from ..observers.hooks import RoundDone
+from .live_state import LEAST_MEASURING_S, MEASURED_IN, measuring_s
+
+FIRST_REPORT_S = 60.0  # from its start until a job that is not measured has told how fast it is
+
+
+class DeadlineAnswers:
+    """Answers for the jobs of a store.
+
+    Args:
+        records: returns the jobs that have not ended.
+        predicted: returns when a job starts and ends, by its id; None: nothing is foretold of it.
+    """
+
+    def __init__(
+        self, records: Callable[[], Iterable[JobRecord]], predicted: Callable[[str], Prediction | None]
+    ) -> None:
+        self._records, self._predicted = records, predicted
+        self._round: int | None = None  # of which these are: whether it knew how long jobs take
+        self._lengths: Mapping[str, bool] = {}
+
+    def of(self, job: JobRecord, last: RoundDone | None, now: float) -> DeadlineAnswer | None:
+        """Return what a job is told now; None: it has no deadline, is held back, or nothing is known yet."""
+        return self._told([job], last, now).get(job.id)
+
+    def news(self, last: RoundDone | None, now: float) -> Mapping[str, DeadlineAnswer]:
+        """Return what jobs are told now, by id, where it is another answer than they were told last."""
+        jobs = {job.id: job for job in self._records()}
+        told = self._told(jobs.values(), last, now)
+        return {job: one for job, one in told.items() if one.answer is not jobs[job].answer}
+
+    def _told(self, jobs: Iterable[JobRecord], last: RoundDone | None, now: float) -> dict[str, DeadlineAnswer]:
+        asked = [job for job in jobs if is_in_rounds(job)]
+        if not asked:
+            return {}
+        usual_s = measuring_s(self._records()) if any(job.phase in MEASURED_IN for job in asked) else 0.0
+        if last is not None and last.number != self._round:
+            self._round = last.number
+            self._lengths = {view.id: view.expected.known for view in last.round.jobs}
+        found = {}
+        for job in asked:
+            planned = NOT_PLANNED if last is None else last.plan.deadlines.get(job.id, NOT_PLANNED)
+            is_known = self._lengths.get(job.id)
+            told = answered(job, planned, is_known, self._predicted(job.id), now, usual_s)
+            if told is not None:
+                found[job.id] = told
+        return found
+
+
+def answered(
+    job: JobRecord,
+    planned: Planned,
+    is_known: bool | None,
+    predicted: Prediction | None,
+    now: float,
+    measured_s: float,
+) -> DeadlineAnswer | None:
+    """Return what a job is told.
+
+    Args:
+        is_known: whether the last round knew how long it takes; None: it took no part.
+        measured_s: what jobs take from submission until they are measured.
+    """
+    rewards = rewards_of(job, job.state.submitted_s)
+    if rewards is None:  # its instant had passed as it was submitted
+        return None
+    return answer_of(
+        rewards,
+        job.state.submitted_s,
+        now,
+        end=end_of(predicted),
+        planned=planned,
+        is_known=job.phase not in MEASURED_IN if is_known is None else is_known,
+        known_s=_known_s(job, predicted, now, measured_s),
+        before=job.answer,
+        on_missed=job.spec.on_missed or OnMissed.BEST_EFFORT,
+    )
+
+
+def end_of(predicted: Prediction | None) -> End | None:
+    """Return when a job ends, as it is predicted; None: it is not."""
+    if predicted is None or (at_s := predicted["end_s"]) is None:
+        return None
+    low_s, high_s = predicted["end_low_s"], predicted["end_high_s"]
+    return End(at_s, at_s if low_s is None else low_s, at_s if high_s is None else high_s)
+
+
+def _known_s(job: JobRecord, predicted: Prediction | None, now: float, measured_s: float) -> float | None:
+    """Return when it is likely to be known how long a job takes; None: nobody can tell."""
+    if job.phase in MEASURED_IN:
+        if not job.spec.is_measured_first or (job.phase is Phase.SUBMITTED and job.spec.after is not None):
+            return None
+        begins_s = max(job.state.submitted_s, job.not_before_s or 0.0)
+        return max(begins_s + measured_s, now + LEAST_MEASURING_S)
+    if job.target or predicted is None or predicted["start_s"] is None:
+        return None
+    return max(predicted["start_s"], now) + FIRST_REPORT_S
