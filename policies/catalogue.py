@@ -12,6 +12,7 @@ from . import (
     laxity,
     lucid,
     max_min,
+    optimus,
     packed,
     pollux,
     qssf,
@@ -21,6 +22,7 @@ from . import (
     srtf,
     tetris,
     themis,
+    three_sigma,
     unisched,
 )
 from .registry import make_policy, options_model, policy_class, policy_names, register
@@ -38,6 +40,7 @@ __all__ = [
     "lucid",
     "make_policy",
     "max_min",
+    "optimus",
     "options_model",
     "packed",
     "policy_class",
@@ -51,5 +54,6 @@ __all__ = [
     "srtf",
     "tetris",
     "themis",
+    "three_sigma",
     "unisched",
 ]
