@@ -328,19 +328,29 @@ BENCHMARKS = (
         "Jobs with deadlines: what UniSched misses, and how long others take, beside its peers.",
         tuple(
             figure
-            for mix, peer in (("p_slo", "<= 0.855"), ("p_mix1", "<= 1"), ("p_mix2", "<= 1"))
+            for mix, peer, themis, optimus in (
+                ("p_slo", "<= 0.855", "", ""),
+                ("p_mix1", "<= 1", "<= 0.146", "<= 0.497"),
+                ("p_mix2", "<= 1", "<= 0.497", "<= 0.497"),
+            )
             for figure in (
                 Figure(f"{mix}/load", f"{mix}: GPU-hours asked for, over those there"),
                 Figure(f"{mix}/unisched/miss_rate", f"{mix}: the part of all worth that was missed"),
                 Figure(f"{mix}/miss_over_laxity", f"{mix}: missed, over `laxity`", "<= 1"),
                 Figure(f"{mix}/miss_over_published", f"{mix}: missed, over UniSched as published", "<= 1"),
-                Figure(f"{mix}/miss_over_hydra", f"{mix}: missed, over `hydra`", peer),
-                Figure(f"{mix}/miss_over_genie", f"{mix}: missed, over `genie`", peer),
+                Figure(f"{mix}/miss_over_themis", f"{mix}: missed, over `themis`", themis),
+                Figure(f"{mix}/miss_over_optimus", f"{mix}: missed, over `optimus`", optimus),
+                Figure(
+                    f"{mix}/miss_over_best_deadline_peer",
+                    f"{mix}: missed, over the best of `three_sigma`, `hydra` and `genie`",
+                    peer,
+                ),
                 *(
                     Figure(f"{mix}/be_jct_over_{other}", f"{mix}: JCT without a deadline, over `{other}`", wanted)
                     for other, wanted in (
                         ("laxity", "<= 1.01"),
                         ("published", "<= 0.9"),
+                        ("three_sigma", "<= 0.848"),
                         ("hydra", "<= 0.848"),
                         ("genie", "<= 0.848"),
                     )

@@ -13,6 +13,7 @@ from . import (
     laxity,
     lucid,
     max_min,
+    optimus,
     packed,
     pollux,
     qssf,
@@ -22,6 +23,7 @@ from . import (
     srtf,
     tetris,
     themis,
+    three_sigma,
     unisched,
 )
 from .registry import make_policy, options_model, policy_class, policy_names, register
@@ -40,6 +42,7 @@ __all__ = [
     "lucid",
     "make_policy",
     "max_min",
+    "optimus",
     "options_model",
     "packed",
     "policy_class",
@@ -53,5 +56,6 @@ __all__ = [
     "srtf",
     "tetris",
     "themis",
+    "three_sigma",
     "unisched",
 ]

@@ -29,7 +29,9 @@ POLICIES: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "laxity": ("laxity", {}),
     "hydra": ("hydra", {}),
     "genie": ("genie", {}),
+    "three_sigma": ("three_sigma", {"cycle_s": ROUND_S}),
     "themis": ("themis", {}),
+    "optimus": ("optimus", {}),
     "srtf": ("srtf", {}),
 }
 

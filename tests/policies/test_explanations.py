@@ -408,6 +408,17 @@ CHECKS: list[tuple[str, Callable[[Truth, re.Match[str]], bool]]] = [
      lambda t, m: float(m[1]) == pytest.approx(t.plan.figures["due_s"][t.i] - t.round.now, abs=0.6)),
     (rf"It is planned to have ended within ({NUMBER}) s\.",
      lambda t, m: float(m[1]) == pytest.approx(t.plan.figures["planned_within_s"][t.i], abs=0.6)),
+    (r"It can meet no deadline, or has none: it takes what jobs with one leave, and is stopped for them\.",
+     lambda t, m: np.isnan(t.plan.figures["starts_in_s"][t.i])),
+    (r"It runs, and is not stopped\.", lambda t, m: t.job.placement is not None),
+    (rf"It is worth most if it starts in ({NUMBER}) s, by the plan for all deadlines\.",
+     lambda t, m: float(m[1]) == pytest.approx(t.plan.figures["starts_in_s"][t.i], abs=0.6)
+     and t.job.rewards is not None),
+    (rf"It needs ({NUMBER}) GPU-hours more; jobs that need least get their fewest GPUs first\.",
+     lambda t, m: float(m[1]) * 3600 == pytest.approx(t.plan.figures["gpu_s"][t.i], rel=1e-2)),
+    (rf"Each GPU of its next size would save it ({NUMBER}) s; most comes first\.",
+     lambda t, m: float(m[1]) == pytest.approx(t.plan.figures["gain_s"][t.i], rel=1e-2)
+     and t.job.model is not None),
     (rf"It has (?:no|a) deadline and comes (?:after|before) jobs that have (?:one|none)\. "
      rf"(?:{EXPECTED}|{UNKNOWN_LENGTH}, so it comes last of its kind\.)",
      lambda t, m: ("no deadline" in m[0]) is (t.job.rewards is None)),
