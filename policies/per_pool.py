@@ -96,6 +96,7 @@ def rounds_of_pools(round: Round) -> dict[str, Round]:
             [round.jobs[i] for i in at],
             tuple(node for node in round.asleep if node.pool == pool),
             None if round.sharing is None else round.sharing.of_pool(pool),
+            foresight=round.foresight,
         )
         for pool, at in jobs.items()
         if pool in round.cluster.pools
@@ -133,6 +134,7 @@ def together(plans: Mapping[str, Plan], round: Round) -> Plan:
         decisions=LazyMapping(round.columns.ids.tolist(), decision),
         teams=_teams_together(plans),
         deadlines={job: planned for plan in parts for job, planned in plan.deadlines.items()},
+        borrowed=frozenset().union(*(plan.borrowed for plan in parts)),
         again_s=min((plan.again_s for plan in parts if plan.again_s is not None), default=None),
         pools=dict(plans),
     )

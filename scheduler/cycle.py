@@ -55,6 +55,7 @@ from .observers.spending import Spending
 from .observers.tallies import Tallies
 from .reattachment import reattach
 from .records import Records
+from .rounds.borrowers import changed_by
 from .rounds.expectations import NO_LENGTHS
 from .rounds.launcher import ForceOut
 from .rounds.models import ModelCache
@@ -327,6 +328,8 @@ class SchedulingCycle:
         jobs, traits = self._store.unretired.values(), self._traits()
         failed = self._guard.failed
         self._wanted = plan_slots(snapshot, plan, nodes, jobs, failed, traits.tenants, traits.provisions)
+        if changed := changed_by(plan, jobs):
+            self._store.save_all(changed, (), self._clock.steady_s())
         self.rounds += 1
         self._planned_s = self._clock.monotonic_s()
         done = RoundDone(

@@ -160,6 +160,7 @@ class JobRecord:
     ran_s, runs_since_s: how long it trained before it last began to, and since when it does; None: it does not.
     told_limit_s: the time limit of whose end its log has told.
     told_deadline: what its log has told of its deadline.
+    borrows: whether it runs on GPUs that other teams leave idle, as the last plan said.
     answer: whether that will hold, as its log has told last; None: it has told nothing yet.
     ending: why it saves and ends; "": its user has cancelled it.
     retries, not_before_s: how often it began again by itself, and before when it does not start.
@@ -238,6 +239,7 @@ class JobRecord:
     told_limit_s: float | None = None
     told_deadline: DeadlineNews = DeadlineNews.NOTHING
     answer: Answer | None = None
+    borrows: bool = False
     ending: str = ""
     array: str = ""
     array_index: int = 0

@@ -219,6 +219,7 @@ def job_view(
         usage=job.usage if usage is None else usage,
         sensitivity=sensitivity_by(job.measurements),
         rewards=_rewards(job, store),
+        borrows=job.borrows,
     )
 
 
