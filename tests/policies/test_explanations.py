@@ -289,7 +289,7 @@ def gpu_time(t: Truth, found: re.Match[str]) -> bool:
 
 
 CHECKS: list[tuple[str, Callable[[Truth, re.Match[str]], bool]]] = [
-    (r"It waits for its turn on the guarantee of its team, in order of submission\.",
+    (r"It waits for its turn (?:on the guarantee of its team, in order of submission|by the rule of the policy)\.",
      lambda t, m: t.job.id not in t.plan.placements),
     (r"It runs on the guarantee of its team(?: (\S+))?\.",
      lambda t, m: t.job.id in t.plan.placements and t.job.id not in t.plan.borrowed),
@@ -416,14 +416,14 @@ CHECKS: list[tuple[str, Callable[[Truth, re.Match[str]], bool]]] = [
      and t.job.rewards is not None),
     (rf"It needs ({NUMBER}) GPU-hours more; jobs that need least get their fewest GPUs first\.",
      lambda t, m: float(m[1]) * 3600 == pytest.approx(t.plan.figures["gpu_s"][t.i], rel=1e-2)),
-    (rf"Each GPU of its next size would save it ({NUMBER}) s; most comes first\.",
+    (rf"Each GPU of its next size would save it ({NUMBER}) s; the largest savings come first\.",
      lambda t, m: float(m[1]) == pytest.approx(t.plan.figures["gain_s"][t.i], rel=1e-2)
      and t.job.model is not None),
     (rf"It has (?:no|a) deadline and comes (?:after|before) jobs that have (?:one|none)\. "
      rf"(?:{EXPECTED}|{UNKNOWN_LENGTH}, so it comes last of its kind\.)",
      lambda t, m: ("no deadline" in m[0]) is (t.job.rewards is None)),
     (rf"{UNKNOWN_LENGTH}, so it (?:comes last of its kind|borrows only if it may be stopped|is measured first|"
-     r"is taken to need nothing)\.",
+     r"is taken to need (?:nothing|longest))\.",
      lambda t, m: t.job.remaining_s is None),
     (r"note: .*", lambda t, m: m[0].removeprefix("note: ") in [note.text for note in t.plan.notes]),
 ]  # fmt: skip
