@@ -205,6 +205,20 @@ def test_a_job_that_was_started_keeps_its_lease_unless_a_deadline_needs_the_gpus
     assert who(planned(policy, runs(waits), new, now=300.0)) == {"new"}, "another lease of best effort begins"
 
 
+def test_a_job_with_a_deadline_of_which_nothing_is_known_is_measured_before_best_effort() -> None:
+    unknown, best = asks("unknown", 8, None, deadline=240), asks("best", 8, 5)
+    assert who(planned(make_policy("unisched"), unknown, best)) == {"unknown"}
+    measured = replace(unknown, attained_gpu_s=8 * 400.0)
+    assert who(planned(make_policy("unisched"), measured, best)) == {"best"}, "it had its lease, and less is left"
+    assert who(planned(make_policy("unisched"), measured, asks("long", 8, 50))) == {"unknown"}
+
+
+def test_a_job_that_needs_more_gpus_than_there_are_can_meet_no_deadline() -> None:
+    plan = planned(make_policy("unisched"), asks("wide", 16, 10, deadline=60), asks("best", 8, 30))
+    assert who(plan) == {"best"}
+    assert plan.deadlines["wide"].given_up
+
+
 def test_peers_serve_deadlines_first_and_stop_nothing() -> None:
     best = asks("best", 4, 5)
     short, urgent = asks("short", 4, 30, deadline=400), asks("urgent", 4, 50, deadline=60)
