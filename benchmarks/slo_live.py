@@ -57,11 +57,12 @@ OPTIONS: dict[str, Any] = {
 }  # fmt: skip
 SCRIPT = Path(__file__).parent / "scripts" / "due_steps.py"
 SCHEDULER = "ray::SchedulerService"
-SCALE, EPOCH_S, STEPS, BATCH = 0.12, 2.7, 16, 128  # of the script on one emulated T4 at this time scale
+SCALE, STEPS, BATCH = 0.6, 16, 128
+EPOCH_S = {1: 2.65, 2: 1.7, 4: 1.55}  # of the script on so many emulated T4 at this time scale
 EPOCHS = (10, 16, 24)
 TARGET, TARGET_EPOCH = 0.9, 14  # the accuracy, and the first epoch that has it
 KINDS = ("strict", "soft", "best")
-GAP_S, SPARE_S = 9.0, 20.0  # between two jobs on average, and what a deadline has beyond its multiple
+GAP_S, SPARE_S = 8.0, 20.0  # between two jobs on average, and what a deadline has beyond its multiple
 JITTER_S, REPLAYS, CAP_S, LOOK_S, AFTER_KILL_S = 1.0, 20, 1200.0, 1.0, 20.0
 SERVICE_KILL, NODE_KILL = 0.45, 0.7  # of the jobs that have come
 
@@ -105,7 +106,7 @@ def _job(number: int, draw: random.Random, folder: Path, after_s: float) -> Draw
     }
     if kind != "best":
         factor = 0.3 if number % 7 == 3 else draw.uniform(1.5, 5.0)
-        within_s = round(factor * trained * EPOCH_S / gpus**0.7 + SPARE_S)
+        within_s = round(factor * trained * EPOCH_S[gpus] + SPARE_S)
         written["deadline"] = {"within": within_s, "soft": kind == "soft"}
     return Drawn(after_s, JobSpec.model_validate(written), trained, is_new)
 
