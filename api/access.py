@@ -109,6 +109,7 @@ RULES: Mapping[tuple[str, str], Rule] = {
     ("GET", "/v1/machines"): _READ,
     ("GET", "/v1/rounds"): _READ,
     ("POST", "/v1/whatif"): _READ,
+    ("POST", "/v1/deadline"): _READ,
     ("GET", "/v1/prices"): _READ,
     ("POST", "/v1/machines/{machine}/{verb}"): _operate("node.{verb}"),
     ("POST", "/v1/nodes/{node}/cordon"): _operate("node.cordon"),

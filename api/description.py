@@ -40,6 +40,7 @@ BODIES: Mapping[tuple[str, str], type[BaseModel]] = {
     ("POST", "/v1/tokens"): identity_routes.TokenBody,
     ("POST", "/v1/webhooks"): webhook_routes.NewWebhook,
     ("POST", "/v1/whatif"): whatif_routes.WhatIfBody,
+    ("POST", "/v1/deadline"): whatif_routes.DeadlineBody,
 }
 BYTES = frozenset({("PUT", "/v1/packages/{name}"), ("PUT", "/v1/secrets/{secret}")})  # whose bodies are no JSON
 PROBLEM = {

@@ -8,11 +8,11 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from ..core import teams_file
 from ..core.errors import TeamsError
-from ..core.schemas import WhatIfView
+from ..core.schemas import DeadlineView, WhatIfView
 from ..dashboard.colours import colours_of
 from . import bodies
 from .bodies import WITHOUT_NUL
@@ -73,6 +73,19 @@ class WhatIfBody(_Body):
     teams: TeamsFile | None = None
 
 
+class DeadlineBody(_Body):
+    """Whose deadline is asked about: that of a job, by its id, or of one that would be submitted."""
+
+    job: Text | None = None
+    submit: AskedJob | None = None
+
+    @model_validator(mode="after")
+    def _one(self) -> DeadlineBody:
+        if (self.job is None) == (self.submit is None):
+            raise ValueError("job: one of job and submit is accepted, and one of them is needed")
+        return self
+
+
 @router.post("/v1/whatif", responses={200: {"model": WhatIfView}})
 async def whatif(request: Request) -> Response:
     """Say when every job starts and ends before and after a change."""
@@ -85,13 +98,31 @@ async def whatif(request: Request) -> Response:
         {"spec": spec_text(one.spec, f"submit.{at}.spec"), "script_key": one.script_key}
         for at, one in enumerate(body.submit)
     ]
-    number = await ask(request, "whatif", wanted, who(request).user, reader_of(request))
+    return answer(await _worked_out(request, "whatif", wanted))
+
+
+@router.post("/v1/deadline", responses={200: {"model": DeadlineView}})
+async def deadline(request: Request) -> Response:
+    """Say whether a deadline will hold, and what would have to give if not. Nothing is submitted."""
+    body = await bodies.read(request, DeadlineBody)
+    if body.job is not None and not await may_read(request, body.job):
+        raise Problem(404, f"no job {body.job}", hidden=True)
+    wanted: dict[str, Any] = {"job": body.job}
+    if body.submit is not None:
+        text = spec_text(body.submit.spec, "submit.spec")
+        wanted = {"submit": {"spec": text, "script_key": body.submit.script_key}}
+    return answer(await _worked_out(request, "deadline", wanted))
+
+
+async def _worked_out(request: Request, question: str, wanted: dict[str, Any]) -> Any:
+    """Return the answer to a question. Raises: Problem where it takes too long."""
+    number = await ask(request, question, wanted, who(request).user, reader_of(request))
     until_s = time.monotonic() + MOST_WAIT_S
     while (found := await ask(request, "whatif_answer", number)) is None:
         if time.monotonic() > until_s:
             raise Problem(503, f"the answer is not there after {MOST_WAIT_S:.0f} s; ask again")
         await asyncio.sleep(LOOK_S)  # the scheduler tells nobody when it is there
-    return answer(found)
+    return found
 
 
 @router.get("/what-if", include_in_schema=False)

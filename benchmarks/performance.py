@@ -299,6 +299,26 @@ BENCHMARKS = (
         ),
     ),
     Benchmark(
+        "slo_live",
+        "A dozen strict, soft and best-effort jobs each under `unisched` on two emulated nodes of four GPUs, with "
+        "leases of 10 and 20 s. The service and a node are killed; then the recorded trace is replayed.",
+        (
+            Figure("miss_points_off", "points of worth missed, live less replayed (UniSched: 2.57)", "<= 4.2"),
+            Figure("jct_rel_err", "mean JCT replayed against live (UniSched: 0.0538)", "<= 0.10"),
+            Figure("answers_right", "first answers on deadlines that came true", ">= 0.9"),
+            Figure("answers", "such answers"),
+            Figure("answers_at_risk", "of these `at risk`, whose band held the end"),
+            Figure("answers_changed_wrongly", "answers changed after a kill that did not come true", "= 0"),
+            Figure("jobs_lost", "jobs that did not succeed", "= 0"),
+            Figure("samples_lost", "samples not trained exactly once", "= 0"),
+            Figure("measured_samples_lost", "of jobs that were measured by training", "= 0"),
+            Figure("steps_again_max", "steps that a job did again without a kill"),
+            Figure("ended_by_metric", "jobs that a metric has ended, of `with_metric`"),
+            Figure("live_miss_rate", "part of all worth that was missed, live"),
+        ),
+        timeout_s=1800.0,
+    ),
+    Benchmark(
         "synergy_live",
         "12 jobs of 1 GPU at once, four of which wait for input, on two emulated nodes of 4 GPUs and 12 CPUs "
         "under `fifo`; the recorded submissions are then simulated.",

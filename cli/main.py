@@ -55,7 +55,7 @@ from .replay_options import (
 
 if TYPE_CHECKING:
     from ..client.client import Client
-    from ..core.schemas import JobDetails
+    from ..core.schemas import DeadlineView, JobDetails
     from ..core.settings import Settings
 
 MOST_GUESSED = 500  # jobs, the newest, of which one may have been meant
@@ -392,6 +392,7 @@ def submit(
     from ..client.client import cluster_of
     from ..client.script_check import mistaken
     from ..client.unshared_decisions import unshared_decisions
+    from .deadline_answers import answers
 
     if follow and len(jobs) > 1:
         raise typer.BadParameter("--follow takes one job; use --wait for several")
@@ -422,8 +423,11 @@ def submit(
     if not (wait or follow):
         if as_json:
             _print([{"id": job} for job in ids], True)
-        else:
-            say("\n".join(ids))
+            return Exit.OK
+        say("\n".join(ids))
+        due = [job for job, spec in zip(ids, specs, strict=True) if spec.deadline is not None and not spec.array]
+        for job, line in answers(client, due).items():
+            _note(job, line)
         return Exit.OK
     ids = arrays.expanded(client, ids, lambda _, one: one, True)
     if follow and len(ids) > 1:
@@ -468,14 +472,18 @@ def _would_submit(jobs: Sequence[Path], anyway: bool, as_json: bool) -> int:
     from ..client.client import NoClusterError, cluster_of
     from . import submit_check
 
-    nodes, settings, secrets, teams, no_cluster = None, None, None, None, ""
+    nodes, settings, secrets, teams, deadline, no_cluster = None, None, None, None, None, ""
     try:
         client = _connect()
         nodes, settings = cluster_of(client.cluster()), client.settings
         secrets, teams = client.secrets, client.team_check
+
+        def deadline(path: Path) -> DeadlineView:
+            return client.deadline(submit=path)
+
     except NoClusterError as error:
         no_cluster = str(error)
-    views = submit_check.views(jobs, nodes, settings, anyway, secrets, teams)
+    views = submit_check.views(jobs, nodes, settings, anyway, secrets, teams, deadline)
     if as_json:
         _print(views, True)
     else:
@@ -874,6 +882,10 @@ def explain(job: Job, as_json: Json = False) -> None:
         _print(found, True)
     else:
         say("\n".join(found["lines"]))
+        from .deadline_answers import what_would_give
+
+        for line in what_would_give(client, found["job_id"]):
+            say(printable(line))
 
 
 @app.command()

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         AuditView,
         BackupView,
         ClusterView,
+        DeadlineView,
         ForkView,
         HealthView,
         JobDetails,
@@ -213,12 +214,16 @@ class Client:
         return self._submit([jobfile.locate(job, Path.cwd()) for job in jobs], tell)
 
     def check(self, job: JobSpec | str | Path) -> SubmitView:
-        """Say what would happen to a job if it were submitted: door, sizes, what would be refused."""
-        from .submit_check import would_happen
+        """Say what would happen to a job if it were submitted: door, sizes, what is refused, its deadline."""
+        from . import jobfile
+        from .submit_check import with_deadline, would_happen
 
         nodes = cluster_of(self.cluster())
         most_mib = self.settings.max_package_mib
-        return would_happen(job, nodes, most_mib, secrets=self.secrets, teams=self.team_check)
+        found = would_happen(job, nodes, most_mib, secrets=self.secrets, teams=self.team_check)
+        if found["name"] is None:
+            return found
+        return with_deadline(found, jobfile.located(job), lambda: self.deadline(submit=job))
 
     def team_check(self, spec: JobSpec) -> TeamCheck:
         """Say what teams would make of a job of one's own, and the checkpoint that it starts from."""
@@ -756,6 +761,23 @@ class Client:
             **({} if teams is None else {"teams": dict(teams)}),
         }
         return cast("WhatIfView", self._api.post("/v1/whatif", body))
+
+    def deadline(self, job_id: str = "", *, submit: JobSpec | str | Path | None = None) -> DeadlineView:
+        """Say whether a job's deadline will hold, and what would have to give if not. Nothing is submitted.
+
+        Args:
+            job_id: of a job that has a deadline; "": of `submit`, as `Client.submit` takes it.
+
+        Raises: RequestError for a job without a deadline; UnknownJobError; jobfile.JobFileError.
+        """
+        if submit is None:
+            return cast("DeadlineView", self._api.post("/v1/deadline", {"job": job_id}))
+        from . import jobfile
+        from .package import Packer
+
+        job = _told(Packer(self.settings.max_package_mib).told(jobfile.located(submit)))
+        body = {"submit": {"spec": job["spec"], "script_key": job["script_key"]}}
+        return cast("DeadlineView", self._api.post("/v1/deadline", body))
 
     def timeline(self, job_id: str | None = None) -> Sequence[TimelineRow]:
         """Return which GPUs each job held when, and with which batch size."""

@@ -10,9 +10,9 @@ from ..core.cluster import Cluster
 from ..core.doors import Door
 from ..core.errors import PackageError
 from ..core.job import JobSpec
-from ..core.schemas import SecretRow, SubmitView
+from ..core.schemas import DeadlineView, SecretRow, SubmitView
 from . import jobfile
-from .http_api import AccessError
+from .http_api import AccessError, RequestError
 from .package import Packer
 from .script_check import mistaken
 from .team_check import TeamCheck
@@ -50,6 +50,7 @@ def would_happen(
             sizes={},
             refused=list(error.problems),
             notes=[],
+            deadline=None,
         )
     found = of_spec(spec, called, cluster, mistaken(spec), anyway=anyway, secrets=secrets, teams=teams)
     try:
@@ -61,6 +62,20 @@ def would_happen(
         decisions = unshared_decisions(Path(spec.working_dir) / spec.script)
         found["notes"] += [f"{spec.script}, {decision}" for decision in decisions]
     return found
+
+
+def with_deadline(view: SubmitView, spec: JobSpec, ask: Callable[[], DeadlineView]) -> SubmitView:
+    """Return the view with whether the job's deadline would hold, where it has one and would be submitted.
+
+    Args:
+        ask: asks the service, which may refuse in a sentence.
+    """
+    if spec.deadline is None or view["refused"]:
+        return view
+    try:
+        return {**view, "deadline": ask()}
+    except RequestError as error:
+        return {**view, "notes": [*view["notes"], f"its deadline: {error}"]}
 
 
 def of_spec(
@@ -92,6 +107,7 @@ def of_spec(
         sizes=sizes_on(spec, cluster) if cluster is not None else {},
         refused=[*([] if anyway else overruled), *_passed(spec), *lacking(spec, secrets), *shared.refused],
         notes=[*_of_array(spec), *(overruled if anyway else []), *shared.notes],
+        deadline=None,
     )
 
 

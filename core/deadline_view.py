@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from .deadline_answer import Answer, DeadlineAnswer, End
-from .schemas import DeadlineView
+
+if TYPE_CHECKING:
+    from .schemas import DeadlineView
 
 DAY_S = 86_400.0
 
@@ -14,18 +17,18 @@ DAY_S = 86_400.0
 def deadline_view(told: DeadlineAnswer) -> DeadlineView:
     """Return an answer as plain values."""
     end = told.end
-    return DeadlineView(
-        answer=told.answer.value,
-        due_s=told.due_s,
-        end_s=None if end is None else end.at_s,
-        end_low_s=None if end is None else end.low_s,
-        end_high_s=None if end is None else end.high_s,
-        planned_s=told.by_s,
-        known_s=told.known_s,
-        worth=told.worth,
-        most=told.most,
-        cancelled=told.cancelled,
-    )
+    return {
+        "answer": told.answer.value,
+        "due_s": told.due_s,
+        "end_s": None if end is None else end.at_s,
+        "end_low_s": None if end is None else end.low_s,
+        "end_high_s": None if end is None else end.high_s,
+        "planned_s": told.by_s,
+        "known_s": told.known_s,
+        "worth": told.worth,
+        "most": told.most,
+        "cancelled": told.cancelled,
+    }
 
 
 def of_view(view: DeadlineView) -> DeadlineAnswer:

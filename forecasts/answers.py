@@ -70,4 +70,27 @@ class WhatIf:
     later: dict[str, Span] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class Gives:
+    """When a job ends as things are, and what would have to give for its first deadline to hold.
+
+    end: None: `why_no_end` tells why.
+    without: the fewest jobs found without which it would hold, by id; (): none were found.
+    nodes, node: how many more nodes, and of which form, as "t4:4"; 0: so few were not found.
+    later_s: the earliest deadline that holds as things are, a moment; None: none was found.
+    alone: whether it would hold if no other job were there.
+    holds: whether it holds as things are, so that nothing has to give.
+    """
+
+    made_s: float
+    end: Span | None = None
+    why_no_end: str = ""
+    without: tuple[str, ...] = ()
+    nodes: int = 0
+    node: str = ""
+    later_s: float | None = None
+    alone: bool = True
+    holds: bool = False
+
+
 FORECAST = TypeAdapter(Forecast)

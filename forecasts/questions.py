@@ -9,7 +9,7 @@ from pydantic import TypeAdapter
 
 from ..core.cluster import Node
 from ..core.teams import Teams
-from .answers import Forecast, WhatIf
+from .answers import Forecast, Gives, WhatIf
 from .state import LiveJob, LiveState, PastJob
 
 
@@ -38,15 +38,17 @@ class Question:
 
     cpu_s: seconds of one core that the answer may take; a first look ahead that takes longer may take twice that.
     near: how many rounds are as live before they lie further apart.
-    change: for `whatif` alone.
+    change: for `whatif`, and for `deadline` of a job that would be submitted.
+    job: for `deadline`: the id of the job whose deadline is asked about.
     """
 
-    kind: Literal["forecast", "whatif"]
+    kind: Literal["forecast", "whatif", "deadline"]
     state: LiveState
     past: tuple[PastJob, ...] = ()
     cpu_s: float = 10.0
     near: int = 20
     change: Change = field(default_factory=Change)
+    job: str = ""
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,7 @@ class Answer:
 
     forecast: Forecast | None = None
     whatif: WhatIf | None = None
+    gives: Gives | None = None
     error: str = ""
     too_long: bool = False
     cpu_s: float = 0.0

@@ -20,7 +20,7 @@ from .leases.grid import EXACT, lease_at
 from .leases.kinds import MUST, Kinds, kinds_of
 from .leases.offers import OfferOptions, best_effort_offers, deadline_offers
 from .leases.serving import Serving
-from .leases.telling import deadline_sentences
+from .leases.telling import deadline_sentences, waiting_sentences
 from .placing.cells import Shape, nodes_of
 from .queueing import QueueingOptions, served
 from .registry import register
@@ -149,7 +149,8 @@ class UniSchedPolicy:
         waiting = serving.keep(choice.now)
         serving.pack(sorted(waiting, key=lambda i: (i in apart, -int(gpus[i]), i)), choice.now)
         order = np.array([*stays, *choice.now, *_rest(len(gpus), {*stays, *choice.now})], np.int64)
-        return self._made(round, kinds, serving, order, choice)
+        leased = np.isin(np.arange(len(gpus)), [*stays, *choice.now])
+        return self._made(round, kinds, serving, order, choice, leased)
 
     def _in_order(self, round: Round, kinds: Kinds, first: bool, anew: bool, begins: bool) -> Plan:
         """Return the plan in which who must run does, then jobs without a deadline, then those that may wait.
@@ -177,16 +178,18 @@ class UniSchedPolicy:
         order = np.lexsort((round.columns.submitted_s, key, tier))
         if round.sharing is not None:
             plan = served(round, order, QueueingOptions(type_blind=self.options.type_blind), preempts=True)
-            return replace(plan, figures=self._figures(round, kinds))
+            return replace(plan, figures=self._figures(round, kinds, must))
         apart = _apart(round, choice)
         spread = dict(apart)
         if self.options.placement == "joint":
             spread |= kinds.spread(round, self.options.least_speed)
         serving = Serving(round, spread)
         serving.serve(order, int((tier <= MUST).sum()), last=apart)
-        return self._made(round, kinds, serving, order, choice)
+        return self._made(round, kinds, serving, order, choice, must)
 
-    def _made(self, round: Round, kinds: Kinds, serving: Serving, order: np.ndarray, choice: Choice) -> Plan:
+    def _made(
+        self, round: Round, kinds: Kinds, serving: Serving, order: np.ndarray, choice: Choice, leased: np.ndarray
+    ) -> Plan:
         placements = dict(serving.ledger.held)
         reasons = QueueReasons(
             round, placements, order, np.ones(len(order), bool), len(round.cluster.gpu_types) > 1
@@ -197,14 +200,14 @@ class UniSchedPolicy:
             bound=choice.bound,
             decisions=decisions_of(round, placements, reasons.why),
             order=order,
-            figures=self._figures(round, kinds),
+            figures=self._figures(round, kinds, leased),
         )
 
-    def _figures(self, round: Round, kinds: Kinds) -> dict[str, np.ndarray]:
+    def _figures(self, round: Round, kinds: Kinds, leased: np.ndarray) -> dict[str, np.ndarray]:
         ids: list[str] = round.columns.ids.tolist()
         within_s = np.array([self._by.get(id, np.nan) - round.now for id in ids], float)
         costs = np.array([self._costs.get(id, 0.0) for id in ids], float)
-        leased = _among(round.columns.ids, self._must).astype(float)
+        leased = (leased & np.isfinite(kinds.due_s)).astype(float)
         own = {"slack_s": kinds.slack_s, "due_s": kinds.due_s, "planned_within_s": within_s}
         return {**own, "cells_cost": costs, "has_lease": leased}
 
@@ -213,6 +216,7 @@ class UniSchedPolicy:
         i, view = job_of(job, round), round.jobs[job_of(job, round)]
         told = {name: float(column[i]) for name, column in plan.figures.items()}
         standing = deadline_sentences(told, view, round.now, self.options.deadline_lease_s)
+        standing += waiting_sentences(job, round, plan)
         length, facts = expectation(view, "it is measured first")
         own = {"due_in_s": told.pop("due_s") - round.now, **told}
         return explained(job, round, plan, [*standing, length], {**own, **facts})

@@ -16,8 +16,9 @@ from ..core.wording import in_words
 from ..forecasts.questions import ANSWER, QUESTION, Answer, Question
 from ..forecasts.state import PastJob
 from ..policies.warm_up import warm_up
+from .giving import giving
 from .live import TooLong, forecast
-from .whatif import whatif
+from .whatif import changed, whatif
 
 NICE = 10  # unless the first argument says otherwise
 LOOK_S = 1.0  # between two looks at whether the parent is there
@@ -54,6 +55,12 @@ class Answers:
             if question.kind == "forecast":
                 made = forecast(question.state, past, cpu_s=question.cpu_s, near=question.near)
                 return Answer(forecast=made, cpu_s=time.process_time() - began_s)
+            if question.kind == "deadline":
+                gives = giving(
+                    changed(question.state, question.change), past, question.job, cpu_s=question.cpu_s,
+                    near=question.near,
+                )  # fmt: skip
+                return Answer(gives=gives, cpu_s=time.process_time() - began_s)
             told = whatif(question.state, past, question.change, cpu_s=question.cpu_s, near=question.near)
             return Answer(whatif=told, cpu_s=time.process_time() - began_s)
         except TooLong as error:

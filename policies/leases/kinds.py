@@ -80,12 +80,14 @@ class Kinds:
         best_effort = ~np.isfinite(self.due_s)
         left_s = np.where(np.isnan(self.work_s), np.maximum(self.attained_s, lease_s), self.work_s)
         kind = np.where(best_effort, BEST_EFFORT, MAY_WAIT)
-        kind[best_effort & self.is_measured(lease_s)] = MEASURED
+        unknown = np.isnan(self.work_s)  # whether it can meet its deadline, nobody knows
+        kind[unknown] = BEST_EFFORT
+        kind[self.is_measured(lease_s)] = MEASURED
         if not begins:
             kind[~best_effort & self.running] = KEPT
         kind[must] = MUST
         kind[self.pinned] = PINNED
-        key = np.where(best_effort & ~must, left_s * self.gpus, self.slack_s)
+        key = np.where((best_effort | unknown) & ~must, left_s * self.gpus, self.slack_s)
         return kind.astype(np.int64), np.nan_to_num(key, posinf=1e18)
 
     def spread(self, round: Round, least_speed: float) -> Mapping[int, Shape]:

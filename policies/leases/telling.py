@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+
+import numpy as np
 
 from ...core.wording import n_gpus, span
-from ..contract.round import JobView
+from ..contract.round import JobView, Plan, Round
 from .grid import lease_at, leases_for
+
+MOST_NAMED = 4  # jobs of a sentence
 
 
 def deadline_sentences(told: Mapping[str, float], job: JobView, now: float, lease_s: float) -> list[str]:
@@ -40,3 +44,30 @@ def deadline_sentences(told: Mapping[str, float], job: JobView, now: float, leas
         else "A lease of its GPUs costs nothing now: no other deadline needs them."
     )
     return found
+
+
+def waiting_sentences(job: str, round: Round, plan: Plan) -> list[str]:
+    """Return a sentence on whom a job waits for, or who waits for it: deadlines come before best effort.
+
+    Args:
+        plan: with the figures `has_lease` and `due_s`.
+    """
+    ids: list[str] = round.columns.ids.tolist()
+    leased, due_s = plan.figures["has_lease"], plan.figures["due_s"]
+    first = [ids[i] for i in np.flatnonzero(leased).tolist() if ids[i] in plan.placements]
+    if job in first:
+        waits = [id for id, by_s in zip(ids, due_s.tolist(), strict=True) if math.isinf(by_s) and _waits(id, plan)]
+        return [f"For its deadline {_named(waits)} {'waits' if len(waits) == 1 else 'wait'}."] if waits else []
+    if not first or not _waits(job, plan):
+        return []
+    theirs = "its deadline" if len(first) == 1 else "their deadlines"
+    return [f"It waits, as {_named(first)} must run now for {theirs}."]
+
+
+def _waits(job: str, plan: Plan) -> bool:
+    return job not in plan.placements
+
+
+def _named(jobs: Sequence[str]) -> str:
+    named = [*jobs[:MOST_NAMED], *([f"{len(jobs) - MOST_NAMED} more"] if len(jobs) > MOST_NAMED else [])]
+    return named[0] if len(named) == 1 else f"{', '.join(named[:-1])} and {named[-1]}"

@@ -7,17 +7,21 @@ from dataclasses import replace
 from typing import Any
 
 from ...core.cluster import Cluster
+from ...core.deadline_answer import NOT_PLANNED, End, Planned, answer_of
+from ...core.deadline_answer import Answer as AnswerCode
+from ...core.deadline_view import deadline_view
 from ...core.errors import WhatIfError
 from ...core.identity import Reader
 from ...core.job import JobSpec
 from ...core.node_changes import node_changes
-from ...core.schemas import WhatIfView
+from ...core.rewards import OnMissed
+from ...core.schemas import DeadlineView, WhatIfView
 from ...core.settings import Settings
 from ...core.team_rules import completed
 from ...core.teams import Teams
 from ...core.wording import in_words
-from ...forecasts.answers import WhatIf
-from ...forecasts.questions import Change
+from ...forecasts.answers import Forecast, Gives, JobForecast
+from ...forecasts.questions import Answer, Change
 from ...forecasts.state import LiveJob, LiveState
 from ...policies.catalogue import make_policy
 from ..access.others_jobs import OthersJobs
@@ -27,6 +31,7 @@ from ..forecasts.asked_changes import come_and_go, without
 from ..forecasts.asked_teams import of_file, otherwise
 from ..forecasts.asker import Asked, Asker
 from ..forecasts.forecaster import Forecaster
+from ..forecasts.giving_view import sentences
 from ..forecasts.live_state import measuring_s
 from ..forecasts.new_job import new_job
 from ..forecasts.whatif_view import told_to, whatif_view
@@ -78,8 +83,9 @@ class WhatIfDesk:
         names |= {job.id: job.spec.name for job in state.jobs}
         prices = dict(self._cycle.mean_prices.now) | ({} if teams is None else dict(teams.prices))
 
-        def shown(answer: WhatIf) -> WhatIfView:
-            stretched = self._forecaster.stretched
+        def shown(found: Answer) -> WhatIfView:
+            answer, stretched = found.whatif, self._forecaster.stretched
+            assert answer is not None
             told = replace(answer, before=stretched(answer.before), after=stretched(answer.after))
             new = [job.id for job in change.submit]
             since = self._changed_since(state, reader)
@@ -88,8 +94,75 @@ class WhatIfDesk:
 
         return self._asker.begin(Asked(state, self._forecaster.past(), change), shown)
 
-    def whatif_answer(self, number: str) -> WhatIfView | None:
-        """Return `core.schemas.WhatIfView`; None: it is worked out still. Raises: KeyError; WhatIfError."""
+    def deadline(self, wanted: Mapping[str, Any], asker: str, reader: Reader | None = None) -> str:
+        """Begin to work out whether a deadline will hold and what would have to give, and return the number.
+
+        Args:
+            wanted: `job` (an id), or `submit` (a `spec` as JSON text and a `script_key`).
+            asker, reader: as for `whatif`.
+
+        Raises: as `whatif`.
+        """
+        if (state := self._forecaster.state()) is None:
+            raise WhatIfError("whatif: no round was planned yet; ask again after the first one")
+        change, before, planned = Change(), None, NOT_PLANNED
+        if job_id := wanted.get("job"):
+            job, before, planned = self._due_job(state, str(job_id))
+        else:
+            specs = self._specs({"submit": [wanted["submit"]]}, asker, self._cycle.teams.now)
+            job = self._new(state, *specs[0], asker, 0)
+            change = Change(submit=(job,))
+        rewards = job.rewards
+        if rewards is None:
+            raise WhatIfError(
+                f"job: {job_id or job.spec.name} has no deadline; `deadline` of its job file says one"
+            )
+
+        def shown(found: Answer) -> DeadlineView:
+            gives = found.gives
+            assert gives is not None
+            told = answer_of(
+                rewards,
+                job.submitted_s,
+                gives.made_s,
+                end=self._stretched(gives),
+                planned=planned,
+                is_known=job.expected.known,
+                known_s=job.ready_s if job.ready_s > gives.made_s else None,
+                before=before,
+                on_missed=job.spec.on_missed or OnMissed.BEST_EFFORT,
+            )
+            if told is None:
+                raise WhatIfError(f"whatif: the end of {job.spec.name} is not known: {gives.why_no_end}")
+            said = sentences(gives, told, job.submitted_s, lambda id: self._is_readable(id, reader))
+            return DeadlineView(**{**deadline_view(told), "gives": said})
+
+        return self._asker.begin(Asked(state, self._forecaster.past(), change, job.id), shown)
+
+    def _due_job(self, state: LiveState, job_id: str) -> tuple[LiveJob, AnswerCode | None, Planned]:
+        """Return a job of the state, what it was told of its deadline, and what is planned for it."""
+        record, last = self._store.get(job_id), self._cycle.last_round
+        job = next((one for one in state.jobs if one.id == job_id), None)
+        if job is None:
+            raise WhatIfError(f"job: {job_id} takes no part in rounds now, so that nobody can say when it ends")
+        planned = NOT_PLANNED if last is None else last.plan.deadlines.get(job_id, NOT_PLANNED)
+        return job, record.answer, planned
+
+    def _stretched(self, gives: Gives) -> End | None:
+        """Return when a job ends, with a band as wide as earlier ones should have been."""
+        made = Forecast(gives.made_s, 0, 1, 0.0, {"": JobForecast(end=gives.end)})
+        found = self._forecaster.stretched(made).jobs[""].end
+        return None if found is None else End(found.at_s, found.low_s, found.high_s)
+
+    def _is_readable(self, job_id: str, reader: Reader | None) -> bool:
+        job = self._store.find(job_id)
+        return reader is None or (job is not None and reader.may_read(job.owner, job.spec.team or ""))
+
+    def whatif_answer(self, number: str) -> WhatIfView | DeadlineView | None:
+        """Return what `whatif` or `deadline` have worked out; None: it is worked out still.
+
+        Raises: KeyError; WhatIfError.
+        """
         found = self._asker.answer(number)
         return None if found is None else self._moments.shown(found)
 

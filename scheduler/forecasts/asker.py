@@ -8,28 +8,33 @@ from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Literal
 
 from ...core.errors import WhatIfError
-from ...core.schemas import WhatIfView
-from ...forecasts.answers import WhatIf
-from ...forecasts.questions import Change, Question
+from ...core.schemas import DeadlineView, WhatIfView
+from ...forecasts.questions import Answer, Change, Question
 from ...forecasts.state import LiveState, PastJob
 from .process import ForecastProcess, ProcessLost
 
 CPU_S = 3.0  # of one answer, but for the first two worlds, which may take twice that
 NEARS = (20, 8, 3)  # a look ahead that takes too long is tried again with fewer rounds
 REST_S = 900.0  # without a question, after which the process ends
+View = WhatIfView | DeadlineView
 NICE = 2  # somebody waits for it
 MOST_WAITING, MOST_KEPT = 8, 32
 
 
 @dataclass(frozen=True)
 class Asked:
-    """A question: what is so, what came before, and what would be otherwise."""
+    """A question: what is so, what came before, and what would be otherwise.
+
+    job: whose deadline is asked about; "": what would be of all jobs.
+    """
 
     state: LiveState
     past: tuple[PastJob, ...]
     change: Change
+    job: str = ""
 
 
 class Asker:
@@ -39,11 +44,11 @@ class Asker:
         self._process = process or ForecastProcess(timeout_s=120.0, nice=NICE)
         self._pool = ThreadPoolExecutor(1, "whatif")
         self._lock = threading.Lock()
-        self._known: OrderedDict[str, Future[WhatIfView]] = OrderedDict()
+        self._known: OrderedDict[str, Future[View]] = OrderedDict()
         self._rest: threading.Timer | None = None
         self._told: set[str] = set()  # ids of past jobs that the process knows
 
-    def begin(self, asked: Asked, shown: Callable[[WhatIf], WhatIfView]) -> str:
+    def begin(self, asked: Asked, shown: Callable[[Answer], View]) -> str:
         """Begin to answer, and return the number of the question. Raises: WhatIfError where too many wait."""
         with self._lock:
             waiting = sum(not one.done() for one in self._known.values())
@@ -60,7 +65,7 @@ class Asker:
                 self._known.popitem(last=False)
         return number
 
-    def answer(self, number: str) -> WhatIfView | None:
+    def answer(self, number: str) -> View | None:
         """Return an answer; None: it is worked out still.
 
         Raises: KeyError for an unknown question; WhatIfError where there is no answer.
@@ -78,19 +83,20 @@ class Asker:
         self._pool.shutdown(wait=False, cancel_futures=True)
         self._process.stop()
 
-    def _answer(self, asked: Asked) -> WhatIf:
+    def _answer(self, asked: Asked) -> Answer:
         for near in NEARS:
             try:
                 if not self._process.runs:
                     self._told.clear()
                 new = tuple(one for one in asked.past if one.id not in self._told)
-                question = Question("whatif", asked.state, new, CPU_S, near, asked.change)
+                kind: Literal["whatif", "deadline"] = "deadline" if asked.job else "whatif"
+                question = Question(kind, asked.state, new, CPU_S, near, asked.change, asked.job)
                 answer = self._process.ask(question)
                 self._told |= {one.id for one in new}
             except ProcessLost as error:
                 raise WhatIfError(f"whatif: {error}; ask again") from None
-            if answer.whatif is not None:
-                return answer.whatif
+            if answer.whatif is not None or answer.gives is not None:
+                return answer
             if not answer.too_long:
                 raise WhatIfError(f"whatif: {answer.error}")
         raise WhatIfError(f"whatif: {answer.error}; the cluster is too large for it")

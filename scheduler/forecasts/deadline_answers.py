@@ -9,6 +9,7 @@ from ...core.job import Phase
 from ...core.rewards import OnMissed
 from ...core.schemas import Prediction
 from ..jobs.due import is_in_rounds, rewards_of
+from ..jobs.fitting_types import runs_somewhere
 from ..jobs.record import JobRecord
 from ..observers.hooks import RoundDone
 from .live_state import LEAST_MEASURING_S, MEASURED_IN, measuring_s
@@ -51,8 +52,11 @@ class DeadlineAnswers:
             self._lengths = {view.id: view.expected.known for view in last.round.jobs}
         found = {}
         for job in asked:
-            planned = NOT_PLANNED if last is None else last.plan.deadlines.get(job.id, NOT_PLANNED)
-            is_known = self._lengths.get(job.id)
+            is_known, planned = self._lengths.get(job.id), NOT_PLANNED
+            if last is not None:
+                planned = last.plan.deadlines.get(job.id, planned)
+                if is_known is None and not runs_somewhere(job.spec, last.round.cluster):
+                    planned = Planned(given_up=True)
             told = answered(job, planned, is_known, self._predicted(job.id), now, usual_s)
             if told is not None:
                 found[job.id] = told

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from dataclasses import asdict
 from typing import Any
 
 from ...core.job import Phase
@@ -14,6 +15,7 @@ from ...estimators.bootstrap import with_bootstrap
 from ...estimators.goodput import JobModel, best_batch
 from ...estimators.measurements import EVERY_TYPE
 from ...estimators.throughput import ThroughputParams
+from ..jobs.due import rewards_of
 from ..jobs.record import JobRecord
 from ..store.intervals import UsageInterval
 from .alone_times import AloneTimes, seconds, use_of
@@ -102,6 +104,7 @@ def _row(job: JobRecord, alone: AloneTimes, origin_s: float, restart_cost_s: flo
         **({"duration_s": round(duration_s, 3)} if duration_s > 0 else {}),
         **({} if job.start_s is None else {"restart_s": round(job.start_s, 3)}),
         **({"uses": uses} if (uses := _uses(job, held)) else {}),
+        **({} if (due := rewards_of(job, job.state.submitted_s)) is None else {"rewards": asdict(due)}),
         "model": model,
     }
 

@@ -82,6 +82,7 @@ ROUTES: list[tuple[str, str, dict[str, Any], set[str]]] = [
     ("GET", "/v1/machines", {}, KNOWN),
     ("GET", "/v1/rounds", {}, KNOWN),
     ("POST", "/v1/whatif", {"json": {}}, KNOWN),
+    ("POST", "/v1/deadline", {"json": {}}, KNOWN),
     ("GET", "/v1/prices", {}, KNOWN),
     ("POST", "/v1/machines/{machine}/{verb}", {}, {OPERATOR}),
     ("POST", "/v1/nodes/{node}/cordon", {"json": {}}, {OPERATOR}),

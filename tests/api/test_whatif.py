@@ -199,3 +199,55 @@ def test_the_page_asks_with_the_nodes_that_are_here(api: Api) -> None:
     assert "whatif.js" in page.text
     assert '<input type="file" id="file"' in page.text
     assert '<textarea name="teams"' in page.text
+
+
+DUE = """
+submit a unprofiled rigid=4
+submit b unprofiled rigid=4 deadline=1h
+wish a t4-000:4
+go
+"""
+
+
+def test_whether_a_deadline_holds_is_told_in_words_and_to_whom_it_belongs(api: Api) -> None:
+    api.world.play(DUE)
+    planned(api)
+    b = api.world.ids["b"]
+    answer = api.ask("POST", "/v1/deadline", "ops", json={"job": b})
+    assert answer.status_code == 200, answer.text
+    view = answer.json()
+    assert view["answer"] == "measured_first", "nothing is known of how long it takes"
+    assert view["gives"] == []
+    assert api.ask("POST", "/v1/deadline", "ann", json={"job": b}).status_code == 404
+
+
+BAD_DEADLINES = [
+    ({}, "job: one of job and submit is accepted"),
+    ({"job": "a-1", "submit": {"spec": SPEC}}, "job: one of job and submit is accepted"),
+    ({"job": "z-99"}, "no job z-99"),
+    ({"submit": {"spec": SPEC}}, "job: "),
+    ({"submit": {"spec": SPEC | {"deadline": "-2h"}}}, "submit.spec.deadline"),
+    ({"depth": 3}, "depth: unknown field"),
+]
+
+
+@pytest.mark.parametrize(("body", "detail"), BAD_DEADLINES, ids=[detail[:40] for _, detail in BAD_DEADLINES])
+def test_a_question_on_a_deadline_that_cannot_be_is_told(api: Api, body: dict[str, Any], detail: str) -> None:
+    api.world.play(DUE)
+    planned(api)
+    answer = api.ask("POST", "/v1/deadline", "ops", json=body)
+    assert answer.status_code in (404, 422), answer.text
+    assert detail in answer.json()["detail"]
+    assert "\n" not in answer.json()["detail"]
+
+
+def test_a_job_that_takes_no_part_has_no_end_to_be_told(api: Api) -> None:
+    api.world.play(DUE + "\npause b\ngo")
+    planned(api)
+    b = api.world.ids["b"]
+    answer = api.ask("POST", "/v1/deadline", "ops", json={"job": b})
+    assert answer.json()["detail"] == f"job: {b} takes no part in rounds now, so that nobody can say when it ends"
+    answer = api.ask("POST", "/v1/deadline", "ops", json={"job": api.world.ids["a"]})
+    assert answer.json()["detail"] == (
+        f"job: {api.world.ids['a']} has no deadline; `deadline` of its job file says one"
+    )

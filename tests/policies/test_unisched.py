@@ -205,6 +205,35 @@ def test_a_job_that_was_started_keeps_its_lease_unless_a_deadline_needs_the_gpus
     assert who(planned(policy, runs(waits), new, now=300.0)) == {"new"}, "another lease of best effort begins"
 
 
+def test_a_job_with_a_deadline_of_which_nothing_is_known_is_measured_before_best_effort() -> None:
+    unknown, best = asks("unknown", 8, None, deadline=240), asks("best", 8, 5)
+    assert who(planned(make_policy("unisched"), unknown, best)) == {"unknown"}
+    measured = replace(unknown, attained_gpu_s=8 * 400.0)
+    assert who(planned(make_policy("unisched"), measured, best)) == {"best"}, "it had its lease, and less is left"
+    assert who(planned(make_policy("unisched"), measured, asks("long", 8, 50))) == {"unknown"}
+
+
+def test_a_job_that_needs_more_gpus_than_there_are_can_meet_no_deadline() -> None:
+    plan = planned(make_policy("unisched"), asks("wide", 16, 10, deadline=60), asks("best", 8, 30))
+    assert who(plan) == {"best"}
+    assert plan.deadlines["wide"].given_up
+
+
+def test_who_waits_for_a_deadline_is_told_so_and_whose_deadline_it_is_too() -> None:
+    policy = make_policy("unisched")
+    urgent, best = asks("urgent", 8, 20, deadline=21), asks("best", 8, 30)
+    round = Round(0.0, 300.0, cluster(NODE), [urgent, best])
+    plan = policy.plan(round)
+    told = {job: " ".join(policy.explain(job, round, plan).sentences) for job in ("urgent", "best")}
+    assert "It waits, as urgent must run now for its deadline." in told["best"]
+    assert "For its deadline best waits." in told["urgent"]
+    calm = Round(0.0, 300.0, cluster("2x a:8"), [urgent, best])
+    plan = make_policy("unisched").plan(calm)
+    for name in ("urgent", "best"):
+        told[name] = " ".join(policy.explain(name, calm, plan).sentences)
+        assert "waits" not in told[name]
+
+
 def test_peers_serve_deadlines_first_and_stop_nothing() -> None:
     best = asks("best", 4, 5)
     short, urgent = asks("short", 4, 30, deadline=400), asks("urgent", 4, 50, deadline=60)

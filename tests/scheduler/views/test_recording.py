@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from coadapt.core.deadline import DeadlineSpec
 from coadapt.core.job import JobSpec, JobState, Phase
 from coadapt.core.reports import StepRow
+from coadapt.core.rewards import Rewards
 from coadapt.core.usage import Mean, Usage, UsageOn
 from coadapt.estimators.affinity import pair_speeds
 from coadapt.estimators.affinity.uses import row_of
@@ -165,3 +167,11 @@ def test_each_further_start_of_a_job_is_no_work() -> None:
 
 def test_a_program_that_had_no_gpus_is_left_out() -> None:
     assert recorded([plain(1)]) == []
+
+
+def test_a_recorded_job_keeps_its_deadline(tmp_path: Path) -> None:
+    due = record(1, 1000.0)
+    due = replace(due, spec=due.spec.model_copy(update={"deadline": DeadlineSpec(within=3600.0, soft=True)}))
+    path = tmp_path / "day.jsonl"
+    path.write_text("\n".join(recorded([due, record(2, 1100.0)])))
+    assert read_trace(path).rewards == (Rewards.soft(3600.0), None)
