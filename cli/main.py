@@ -1125,8 +1125,34 @@ def report(
         "report.html"
     ),
     top: Annotated[int, typer.Option(help="Jobs in the pictures of allocations, those with most GPU-hours.")] = 25,
+    against: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="RUN",
+            help="Instead of a page, compare the runs with this one of the same jobs, job by job: speed-ups, and "
+            "who ends later.",
+        ),
+    ] = None,
+    after: Annotated[
+        float, typer.Option(metavar="H", help="With --against: jobs of the first hours do not count.")
+    ] = 0.0,
+    as_json: Json = False,
 ) -> None:
     """Compare saved runs on one HTML page: distributions, allocations over time, and tables with differences."""
+    if against is not None:
+        from . import against as comparing
+
+        try:
+            found = comparing.found(runs, against, after)
+        except ValueError as error:
+            raise typer.BadParameter(str(error)) from None
+        if as_json:
+            say(json.dumps(found))
+        else:
+            console().print(comparing.table(found, str(against)))
+        return
+    if as_json or after:
+        raise typer.BadParameter("--json and --after go with --against")
     from . import report as reporting
 
     try:

@@ -122,3 +122,38 @@ def test_options_of_a_policy_are_in_its_label(tmp_path: Path) -> None:
     arguments = ["simulate", *SMALL[:6], "--policy", "sia", "--policy-option", "p=-1", "--out", str(tmp_path)]
     assert run(arguments) == 0
     assert load(tmp_path / "sia").policy == "sia p=-1"
+
+
+def test_two_runs_of_the_same_jobs_are_compared_job_by_job(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["report", str(runs / "1" / "sia"), "--against", str(runs / "1" / "fifo"), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)["sia"][""]
+    own, other = load(runs / "1" / "sia").outcome.jct_s, load(runs / "1" / "fifo").outcome.jct_s
+    assert found["jobs"] == 5
+    assert found["speedup_of_means"] == pytest.approx(other.mean() / own.mean())
+    assert run(["report", str(runs / "1"), "--against", str(runs / "1" / "fifo")]) == 0
+    assert "speed-up, geometric mean" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (
+            ["1/sia", "--against", "2/fifo"],
+            "differs); runs of one trace compare",
+        ),
+        (["1/sia", "--against", "1"], "holds 2 runs; the folder of one is accepted"),
+        (["1/sia", "--against", "1/fifo", "--after", "-1"], "--after: -1 must be 0 hours or more"),
+        (["1/sia", "--against", "1/fifo", "--after", "99"], "was submitted 99 h after the first one or later"),
+        (["1/sia", "--json"], "--json and --after go with --against"),
+    ],
+)
+def test_runs_that_do_not_compare_are_refused(
+    runs: Path,
+    arguments: list[str],
+    told: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(runs)
+    assert run(["report", *arguments]) == 2
+    assert told in " ".join(capsys.readouterr().err.split())
