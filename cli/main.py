@@ -1141,6 +1141,7 @@ def report(
     """Compare saved runs on one HTML page: distributions, allocations over time, and tables with differences."""
     if against is not None:
         from . import against as comparing
+        from .show import console
 
         try:
             found = comparing.found(runs, against, after)
