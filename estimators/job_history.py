@@ -18,6 +18,7 @@ class SubmittedJob:
     submitted_s: seconds since 1970.
     use: what it uses of its GPUs, as a short run of it showed: (features of `affinity.uses`); nan where nothing is
         known, and () before any run.
+    team: whose guarantee it counts for; "": of no team.
 
     Raises:
         ValueError: in one sentence, for counts, times and usage that cannot be.
@@ -31,6 +32,7 @@ class SubmittedJob:
     cpus: float
     submitted_s: float
     use: tuple[float, ...] = ()
+    team: str = ""
 
     def __post_init__(self) -> None:
         for field in fields(self):

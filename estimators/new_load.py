@@ -3,49 +3,58 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
 
-import numpy as np
-from numpy.typing import NDArray
-
-Floats = NDArray[np.float64]
 RECENT = 10  # windows that are looked back on; the paper says a few
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass
 class Arrivals:
-    """Submissions of one team. times_s: (jobs,) ascending; total: (jobs + 1,) GPUs of all before each."""
+    """Submissions of one team. times_s: of each, ascending; totals: GPUs of all before each, and of all."""
 
-    times_s: Floats
-    total: Floats
+    times_s: list[float] = field(default_factory=list)
+    totals: list[float] = field(default_factory=lambda: [0.0])
 
     @classmethod
-    def of(cls, times_s: Sequence[float] | Floats, gpus: Sequence[float] | Floats) -> Arrivals:
+    def of(cls, times_s: Iterable[float], gpus: Iterable[float]) -> Arrivals:
         """Return the arrivals at times, in any order, that ask for so many GPUs."""
-        order = np.argsort(np.asarray(times_s, float), kind="stable")
-        asked = np.asarray(gpus, float)[order]
-        return cls(np.asarray(times_s, float)[order], np.concatenate([[0.0], np.cumsum(asked)]))
+        found = cls()
+        for at_s, asked in sorted(zip(times_s, gpus, strict=True)):
+            found.add(at_s, asked)
+        return found
+
+    def add(self, at_s: float, gpus: float) -> None:
+        """Note a job. One that was submitted before the newest counts as of the same time."""
+        self.times_s.append(max(at_s, self.times_s[-1]) if self.times_s else at_s)
+        self.totals.append(self.totals[-1] + gpus)
+
+    def forget(self, before_s: float) -> None:
+        """Drop what was submitted before a time."""
+        gone = bisect_left(self.times_s, before_s)
+        self.times_s, self.totals = self.times_s[gone:], self.totals[gone:]
 
     def after(self, now: float, until: float) -> float:
         """Return the GPUs asked for after `now` and before `until`."""
-        first = np.searchsorted(self.times_s, now, side="right")
-        return float(self.total[max(np.searchsorted(self.times_s, until, side="left"), first)] - self.total[first])
+        first = bisect_right(self.times_s, now)
+        return self.totals[max(bisect_left(self.times_s, until), first)] - self.totals[first]
 
     def estimate(self, now: float, window_s: float, recent: int = RECENT) -> float:
         """Return the most that was asked for in one of the last windows, the last up to `now`; inf: nothing came.
 
         It is no bound: a burst beyond any of these windows breaks it.
         """
-        ends = np.searchsorted(self.times_s, now - window_s * np.arange(recent + 1), side="right")
+        ends = [bisect_right(self.times_s, now - window_s * back) for back in range(recent + 1)]
         if not ends[0]:
             return math.inf
-        return float(np.max(self.total[ends[:-1]] - self.total[ends[1:]]))
+        return max(self.totals[late] - self.totals[early] for late, early in pairwise(ends))
 
 
-def by_team(
-    times_s: Floats, gpus: Sequence[float] | NDArray[np.int64], teams: Sequence[str]
-) -> Mapping[str, Arrivals]:
-    """Return the arrivals of each team. All are (jobs,)."""
-    asked, of = np.asarray(gpus, float), np.array(teams, object)
-    return {team: Arrivals.of(times_s[of == team], asked[of == team]) for team in sorted(set(teams))}
+def by_team(times_s: Iterable[float], gpus: Iterable[float], teams: Iterable[str]) -> Mapping[str, Arrivals]:
+    """Return the arrivals of each team, by jobs in any order."""
+    found: dict[str, Arrivals] = {}
+    for at_s, asked, team in sorted(zip(times_s, gpus, teams, strict=True)):
+        found.setdefault(team, Arrivals()).add(at_s, asked)
+    return dict(sorted(found.items()))

@@ -290,6 +290,7 @@ class SchedulingCycle:
             sharing=self._shares.now(teams, [*jobs, *set_aside], limits.least, now),
             uses=self._uses.of,
             arriving=self.foresight.arriving(now),
+            foresight=self.foresight.of_teams(now),
             provisions=self._traits().provisions,
         )
 

@@ -122,6 +122,8 @@ def simulation(
     sources = _sources(whole, under, services)
     spread = None if under.node_speeds is None else read_node_speeds(under.node_speeds)
     shared = None if under.shares is None else shares_of(under.shares, workload, nodes)
+    if services is not None and shared is not None:
+        services.teams = shared.team
     traits = make_policy(policy, **options).traits
     workload = as_replayed(workload, traits)
     _follow_inputs(workload, source)
@@ -267,7 +269,7 @@ def shares_of(path: Path, workload: Workload, nodes: SimulatedCluster) -> Simula
 def foresight_of(part: Workload, shared: SimulatedShares, foresees: Foresees, seed: int) -> ForesightSource:
     """Return what policies are told of the jobs that teams will submit to an engine."""
     teams = [shared.team[id] for id in part.ids]
-    arrivals = by_team(part.submit_s, part.gpus, teams)
+    arrivals = by_team(part.submit_s.tolist(), part.gpus.tolist(), teams)
     return ForesightSource(arrivals, foresees, np.random.default_rng(seed))
 
 

@@ -16,6 +16,7 @@ from ...estimators import learned_file
 from ...estimators.foretold import Foretold
 from ...estimators.job_history import EndedJob, SubmittedJob
 from ...policies.contract.arrivals import Arrivals
+from ...policies.contract.foresight import Foresight as TeamForesight
 from ..jobs.record import JobRecord
 from ..services.catalogue import make_services
 from ..services.contract import NO_ADVICE, Advice
@@ -139,6 +140,14 @@ class Foresight(CycleHook):
             self._fails(error)
             return None
 
+    def of_teams(self, now: float) -> TeamForesight | None:
+        """Return what teams will submit; None: nobody foretells it, also where a service raises."""
+        try:
+            return self._host.foresight(now)
+        except Exception as error:
+            self._fails(error)
+            return None
+
     def planned(self, done: RoundDone) -> None:
         """Count nodes, and hand on what services advise."""
         if not self._host:
@@ -167,8 +176,9 @@ class Foresight(CycleHook):
         """Tell services of the jobs that have ended."""
         for ended in self._store.ended_jobs(MOST_ENDED):
             job = SubmittedJob(
-                ended.id, ended.owner, ended.name, ended.pool, ended.gpus, ended.cpus, ended.submitted_s
-            )
+                ended.id, ended.owner, ended.name, ended.pool, ended.gpus, ended.cpus, ended.submitted_s,
+                team=ended.team,
+            )  # fmt: skip
             self._submitted.add(job.id)
             self._host.submitted(job, asked=False)
             if ended.served_s > 0:
@@ -212,7 +222,10 @@ def submitted_job(job: JobRecord) -> SubmittedJob:
     """Return what services know of a job at its submission."""
     gpus = job.spec.asked_gpus
     cpus = gpus * job.spec.resources.least_cpus_per_gpu
-    return SubmittedJob(job.id, job.owner, job.spec.name, job.spec.pool or "", gpus, cpus, job.state.submitted_s)
+    return SubmittedJob(
+        job.id, job.owner, job.spec.name, job.spec.pool or "", gpus, cpus, job.state.submitted_s,
+        team=job.spec.team or "",
+    )  # fmt: skip
 
 
 def _ended(job: JobRecord, store: Store) -> Iterable[EndedJob | str]:

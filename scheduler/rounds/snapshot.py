@@ -27,6 +27,7 @@ from ...estimators.goodput import JobModel
 from ...estimators.run_lengths import RunLengths
 from ...estimators.sensitivity.of_input import sensitivity_by
 from ...policies.contract.arrivals import Arrivals
+from ...policies.contract.foresight import Foresight
 from ...policies.contract.round import JobView, Round
 from ...policies.contract.sharing import Sharing
 from ..jobs.due import rewards_of
@@ -279,6 +280,7 @@ def take_snapshot(
     sharing: Sharing | None = None,
     uses: Callable[[JobRecord], Mapping[str, UsageOn]] = lambda job: job.usage,
     arriving: Arrivals | None = None,
+    foresight: Foresight | None = None,
     provisions: bool = False,
 ) -> Snapshot:
     """Return everything that wants GPUs now, in submission order.
@@ -291,7 +293,7 @@ def take_snapshot(
         most: GPUs by GPU type that single jobs may have at most, by id.
         sharing: what teams were promised; None: there are no teams.
         uses: what a job uses of its GPUs, by GPU type.
-        arriving: what is foretold to arrive.
+        arriving: what is foretold to arrive. foresight: what teams will submit.
         provisions: whether the policy chooses CPUs and memory, and so sees what jobs have of them.
     """
     profiles = profile_views(jobs, cluster, settings.profile_share, now, sharing)
@@ -316,5 +318,5 @@ def take_snapshot(
         views = [_with_least(view, cluster) for view in views]
     views.sort(key=lambda view: (view.submitted_s, view.id))
     nodes = tuple(one.node for one in asleep)
-    round = Round(now, settings.round_interval_s, cluster, views, nodes, sharing, arriving)
+    round = Round(now, settings.round_interval_s, cluster, views, nodes, sharing, arriving, foresight)
     return Snapshot(round, {work.id: work for work in profiles})

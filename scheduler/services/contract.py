@@ -16,6 +16,7 @@ from pydantic import BaseModel
 from ...estimators.foretold import Foretold
 from ...estimators.job_history import EndedJob, SubmittedJob
 from ...policies.contract.arrivals import Arrivals
+from ...policies.contract.foresight import Foresight
 from ...policies.contract.round import Plan, Round
 
 
@@ -82,6 +83,10 @@ class Service:
 
     def arriving(self, now: float) -> Arrivals | None:
         """Return what is to arrive in the mean of the next slots of 10 min; None: it is not foretold."""
+        return None
+
+    def foresight(self, now: float) -> Foresight | None:
+        """Return what teams will submit after `now`; None: it is not foretold."""
         return None
 
     def forget(self, job_id: str) -> None:

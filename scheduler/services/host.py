@@ -15,6 +15,7 @@ from typing import Any, Protocol
 from ...estimators.foretold import Foretold
 from ...estimators.job_history import EndedJob, SubmittedJob
 from ...policies.contract.arrivals import Arrivals
+from ...policies.contract.foresight import Foresight
 from ...policies.contract.round import Plan, Round
 from .contract import Advice, NodeCounts, Service
 
@@ -135,6 +136,11 @@ class ServiceHost:
     def arriving(self, now: float) -> Arrivals | None:
         """Return what the first service foretells that foretells arrivals; None: none does."""
         told = (service.arriving(now) for service in self._services.values())
+        return next((one for one in told if one is not None), None)
+
+    def foresight(self, now: float) -> Foresight | None:
+        """Return what the first service foretells that foretells what teams will submit; None: none does."""
+        told = (service.foresight(now) for service in self._services.values())
         return next((one for one in told if one is not None), None)
 
     def taken(self, name: str) -> bool:

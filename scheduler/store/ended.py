@@ -41,6 +41,7 @@ class Ended:
     samples: float | None
     usage: Mapping[str, UsageOn]
     curve: MetricCurve = NO_CURVE
+    team: str = ""
 
     @property
     def taught(self) -> bool:
@@ -85,6 +86,7 @@ def _ended(row: Any) -> Ended:
         _samples(told),
         _usage(told),
         _curve(told),
+        row.team,
     )
 
 

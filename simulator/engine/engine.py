@@ -13,6 +13,7 @@ from ...core.cluster import Cluster
 from ...core.placement import Placement, same_place
 from ...core.usage import UsageOn
 from ...core.wording import in_words, n_gpus, pool_called
+from ...policies.contract.foresight import Foresight
 from ...policies.contract.plan_check import checked_form
 from ...policies.contract.round import JobColumns, JobView, Plan, Planner, Round, objects
 from ...policies.contract.traits import TENANTS
@@ -437,7 +438,9 @@ class Engine:
             sharing = self.shares.sharing([str(id) for id in self._ids[np.sort(self._active)]], self._now)
         arriving = None if self.services is None else self.services.arriving(self._now)
         nodes = self.nodes
-        foresight = None if self.foresight is None else self.foresight.at(self._now)
+        foresight: Foresight | None = None if self.foresight is None else self.foresight.at(self._now)
+        if foresight is None and self.services is not None:
+            foresight = self.services.foresight(self._now)
         return Round(self._now, self.timing.interval_s, nodes.up, jobs, nodes.asleep, sharing, arriving, foresight)
 
     def _act(self, round: Round, plan: Plan) -> None:

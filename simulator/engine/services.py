@@ -8,6 +8,7 @@ from typing import Any
 from ...estimators.foretold import Foretold
 from ...estimators.job_history import EndedJob, SubmittedJob
 from ...policies.contract.arrivals import Arrivals
+from ...policies.contract.foresight import Foresight
 from ...policies.contract.round import Plan, Round
 from ...scheduler.services.catalogue import make_services
 from ...scheduler.services.contract import Advice
@@ -25,6 +26,7 @@ class SimulatedServices:
     def __init__(self, options: Mapping[str, Mapping[str, Any]], began_s: float) -> None:
         self.host = ServiceHost(make_services(options), FitAtOnce())
         self.foretold: dict[str, Foretold] = {}
+        self.teams: Mapping[str, str] = {}  # job id -> its team
         self._began_s = began_s
 
     def arrived(self, workload: Workload, job: int) -> None:
@@ -43,6 +45,10 @@ class SimulatedServices:
     def arriving(self, now: float) -> Arrivals | None:
         """Return what is foretold to arrive; None: nothing is."""
         return self.host.arriving(self._began_s + now)
+
+    def foresight(self, now: float) -> Foresight | None:
+        """Return what teams will submit; None: nobody foretells it."""
+        return self.host.foresight(self._began_s + now)
 
     def advise(self, round: Round, plan: Plan) -> Advice:
         """Tell services how many nodes have jobs. Return what they would do with machines after a round."""
@@ -65,4 +71,5 @@ class SimulatedServices:
             gpus=int(workload.gpus[job]),
             cpus=float(workload.cpus[job]),
             submitted_s=self._began_s + float(workload.submit_s[job]),
+            team=self.teams.get(workload.ids[job], ""),
         )
