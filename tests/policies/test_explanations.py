@@ -400,6 +400,8 @@ CHECKS: list[tuple[str, Callable[[Truth, re.Match[str]], bool]]] = [
      r"that have)\.", lambda t, m: np.isinf(t.plan.figures["slack_s"][t.i])),
     (rf"Its slack is ({NUMBER}) s(?:: it is served first, as that runs out|: it comes last, as it can wait|, and "
      r"least slack is served first)\.", slack),
+    (r"It is measured first, before jobs without a deadline: nobody knows how long it takes\.",
+     lambda t, m: not t.job.expected.known and t.job.attained_gpu_s < 300 * t.needs),
     (r"It has no deadline: it is served after jobs that must run now, by the GPU-time that is left\.",
      lambda t, m: t.job.rewards is None),
     (r"It is best effort now: it can meet no deadline, or others need the GPUs for theirs\.",
@@ -416,7 +418,7 @@ CHECKS: list[tuple[str, Callable[[Truth, re.Match[str]], bool]]] = [
      and t.job.rewards is not None),
     (rf"It needs ({NUMBER}) GPU-hours more; jobs that need least get their fewest GPUs first\.",
      lambda t, m: float(m[1]) * 3600 == pytest.approx(t.plan.figures["gpu_s"][t.i], rel=1e-2)),
-    (rf"Each GPU of its next size would save it ({NUMBER}) s; most comes first\.",
+    (rf"Each GPU of its next size would save it ({NUMBER}) s; the largest savings come first\.",
      lambda t, m: float(m[1]) == pytest.approx(t.plan.figures["gain_s"][t.i], rel=1e-2)
      and t.job.model is not None),
     (rf"It has (?:no|a) deadline and comes (?:after|before) jobs that have (?:one|none)\. "
