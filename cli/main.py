@@ -255,7 +255,7 @@ def up(
     from ..core.settings_change import parsed, typed
     from ..deploy import local_cluster
     from ..estimators.affinity.pair_table import read as read_pairs
-    from ..policies.catalogue import make_policy
+    from ..policies.catalogue import live_policy
     from . import show
     from .options import by_option
     from .services import services_of
@@ -292,7 +292,7 @@ def up(
     except SettingError as error:
         raise typer.BadParameter(f"--set: {error}") from None
     try:
-        make_policy(settings.policy, **settings.policy_options)
+        live_policy(settings.policy, **settings.policy_options)
         if emulate is not None:
             parse(emulate)
         if settings.pair_speeds is not None:

@@ -54,9 +54,9 @@ def start_service(
         settings.
     """
     # What the service needs is not loaded for the other verbs: the solver alone takes half a second.
-    from ..policies.catalogue import make_policy
+    from ..policies.catalogue import live_policy
 
-    make_policy(settings.policy, **settings.policy_options)
+    live_policy(settings.policy, **settings.policy_options)
     ray = connected_ray(record)
     from ..api.serve import ApiActor
     from ..policies.warm_up import COMPILING

@@ -26,8 +26,9 @@ from . import (
     themis,
     three_sigma,
     unisched,
+    virtual_clock,
 )
-from .registry import make_policy, options_model, policy_class, policy_names, register
+from .registry import live_policy, make_policy, options_model, policy_class, policy_names, register
 
 __all__ = [
     "anticipatory",
@@ -40,6 +41,7 @@ __all__ = [
     "hydra",
     "las",
     "laxity",
+    "live_policy",
     "lucid",
     "make_policy",
     "max_min",
@@ -60,4 +62,5 @@ __all__ = [
     "themis",
     "three_sigma",
     "unisched",
+    "virtual_clock",
 ]

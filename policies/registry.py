@@ -64,6 +64,14 @@ def options_model(name: str) -> type[BaseModel]:
     return model
 
 
+def live_policy(name: str, **options: Any) -> Policy:
+    """Return a new policy for a cluster that runs. Raises ValueError as `make_policy`, and for one that cannot."""
+    made = make_policy(name, **options)
+    if made.traits.foresees_all:
+        raise ValueError(f"policy: {name} must know all jobs to come, so it is for simulations only")
+    return made
+
+
 def make_policy(name: str, **options: Any) -> Policy:
     """Return a new policy.
 

@@ -21,6 +21,7 @@ from ..estimators.affinity.pair_table import PairTable
 from ..estimators.affinity.pair_table import read as read_pairs
 from ..estimators.new_load import by_team
 from ..policies.catalogue import make_policy
+from ..policies.contract.foresight import ForeseenJob
 from ..policies.contract.traits import TENANTS, PolicyTraits
 from .conditions import Column, Conditions, column
 from .engine.engine import Engine
@@ -125,6 +126,8 @@ def simulation(
     if services is not None and shared is not None:
         services.teams = shared.team
     traits = make_policy(policy, **options).traits
+    if traits.foresees_all and under.foresees is not Foresees.PERFECT:
+        raise ValueError(f"policy: {policy} must know all jobs to come; give --shares and --foresees perfect")
     workload = as_replayed(workload, traits)
     if under.restart_scale != 1:
         costs_s = np.where(np.isnan(workload.restart_s), half_a_minute(1), workload.restart_s)
@@ -275,7 +278,9 @@ def foresight_of(part: Workload, shared: SimulatedShares, foresees: Foresees, se
     """Return what policies are told of the jobs that teams will submit to an engine."""
     teams = [shared.team[id] for id in part.ids]
     arrivals = by_team(part.submit_s.tolist(), part.gpus.tolist(), teams)
-    return ForesightSource(arrivals, foresees, np.random.default_rng(seed))
+    jobs = zip(part.ids, teams, part.submit_s.tolist(), part.duration_s.tolist(), part.gpus.tolist(), strict=True)
+    known = tuple(ForeseenJob(*one) for one in jobs) if foresees is Foresees.PERFECT else ()
+    return ForesightSource(arrivals, foresees, np.random.default_rng(seed), known)
 
 
 def _sources(workload: Workload, under: Conditions, services: SimulatedServices | None) -> Sources:

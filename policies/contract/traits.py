@@ -20,6 +20,7 @@ class PolicyTraits:
     crosses_pools: it plans all pools of a cluster at once, and minds itself whose nodes are whose.
     shares_gpus: its placements name their GPUs, and up to `TENANTS` jobs may be on one.
     serves_deadlines: it looks at `JobView.rewards`.
+    foresees_all: it must know all jobs to come, so it is for simulations only.
     provisions: it chooses CPUs and memory of jobs; else each gets its GPUs' part of its nodes after the plan.
 
     Raises TypeError, in one sentence, for a trait that is neither True nor False.
@@ -35,6 +36,7 @@ class PolicyTraits:
     shares_gpus: bool = False
     provisions: bool = False
     serves_deadlines: bool = False
+    foresees_all: bool = False
 
     def __post_init__(self) -> None:
         for field in fields(self):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Iterable, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 
@@ -44,44 +45,55 @@ def alone(
 
 
 class Timeline:
-    """GPUs that are taken, by time."""
+    """GPUs that are taken from a time on, as a step function."""
 
-    def __init__(self, taken: Iterable[tuple[float, float, int]]) -> None:
-        self._taken = list(taken)
+    def __init__(self, now: float) -> None:
+        self._times, self._taken = [now, math.inf], [0, 0]  # from each time on, until the next
 
     def take(self, begin: float, end: float, gpus: int) -> None:
-        self._taken.append((begin, end, gpus))
+        """Take GPUs in [begin, end), which begins at the first time or later."""
+        first, last = self._at(begin), self._at(end)
+        for place in range(first, last):
+            self._taken[place] += gpus
 
     def most(self, begin: float, end: float) -> int:
         """Return the most that is taken at a time in [begin, end)."""
-        times = [begin, *(at for at, _, _ in self._taken if begin < at < end)]
-        return max(sum(gpus for a, b, gpus in self._taken if a <= at < b) for at in times)
+        first, last = bisect_right(self._times, begin) - 1, bisect_left(self._times, end)
+        return max(self._taken[first:last])
+
+    def _at(self, time: float) -> int:
+        """Return the place of a step at a time, which is made if there is none."""
+        place = bisect_left(self._times, time)
+        if self._times[place] != time:
+            self._times.insert(place, time)
+            self._taken.insert(place, self._taken[place - 1])
+        return place
 
 
 def starts(
-    jobs: Sequence[Known], due_s: dict[int, float], running: Iterable[tuple[float, int]], gpus: int, now: float
+    jobs: Sequence[Known],
+    due_s: Mapping[int, float],
+    running: Iterable[tuple[float, int]],
+    gpus: int,
+    now: float,
 ) -> list[int]:
-    """Return the ids of jobs that start now. All others find room at the latest when they are due.
+    """Return the ids of jobs that start now. All others find room at the latest when they are due (Figure 6).
+
+    One pass does: a job that starts takes nothing from those that are due before it, which found no room.
 
     Args:
         jobs: all that wait or are to come. due_s: by when each starts at the latest, by id.
         running: (end in s, GPUs) of what runs. gpus: all there are.
     """
-    listed = sorted(jobs, key=lambda job: (max(due_s[job.id], now), job.submitted_s, job.id))
-    runs, found = [(now, end, width) for end, width in running], list[int]()
-    started = True
-    while started:
-        started, timeline = False, Timeline(runs)
-        for job in listed:
-            if job.id in found:
-                continue
-            end = now + job.duration_s
-            if job.submitted_s <= now and timeline.most(now, end) + job.gpus <= gpus:
-                runs.append((now, end, job.gpus))
-                found.append(job.id)
-                started = True
-                break
-            due = max(due_s[job.id], now)
-            if due < math.inf:
-                timeline.take(due, due + job.duration_s, job.gpus)
+    found, timeline = list[int](), Timeline(now)
+    for end, width in running:
+        timeline.take(now, end, width)
+    until = now + max((job.duration_s for job in jobs if job.submitted_s <= now), default=0.0)
+    for job in sorted(jobs, key=lambda job: (max(due_s[job.id], now), job.submitted_s, job.id)):
+        end, due = now + job.duration_s, max(due_s[job.id], now)
+        if job.submitted_s <= now and timeline.most(now, end) + job.gpus <= gpus:
+            timeline.take(now, end, job.gpus)
+            found.append(job.id)
+        elif due < until:  # what is reserved later is beside nobody who waits
+            timeline.take(due, due + job.duration_s, job.gpus)
     return found

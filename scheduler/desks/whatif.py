@@ -23,7 +23,7 @@ from ...core.wording import in_words
 from ...forecasts.answers import Forecast, Gives, JobForecast
 from ...forecasts.questions import Answer, Change
 from ...forecasts.state import LiveJob, LiveState
-from ...policies.catalogue import make_policy
+from ...policies.catalogue import live_policy
 from ..access.others_jobs import OthersJobs
 from ..changes.submissions import accepted
 from ..cycle import SchedulingCycle
@@ -185,7 +185,7 @@ class WhatIfDesk:
         options = dict(wanted.get("policy_options") or {})
         if policy is not None:
             try:
-                make_policy(str(policy), **options)
+                live_policy(str(policy), **options)
             except (ValueError, TypeError) as error:
                 raise WhatIfError(in_words(error)) from None
         nodes = Cluster((*(node for node in state.nodes if node.id not in go), *come))

@@ -15,7 +15,7 @@ from ...core.events import EventKind
 from ...core.json_numbers import dumps
 from ...core.settings import Settings
 from ...core.settings_change import differing, validated, why_fixed
-from ...policies.catalogue import make_policy
+from ...policies.catalogue import live_policy
 from ..store import audit
 from ..store.events import Event
 from ..store.store import Store
@@ -58,7 +58,7 @@ class LiveSettings:
                 del self._changed[name]
         found = validated({**self.now.model_dump(), **self._changed})
         try:
-            make_policy(found.policy, **found.policy_options)
+            live_policy(found.policy, **found.policy_options)
         except ValueError as error:
             log.error("the policy that was chosen before is left out: %s", error)
             for name in ("policy", "policy_options"):

@@ -20,7 +20,7 @@ from ...core.wording import in_words
 from ...estimators.measurements import Measurements
 from ...executor.protocol.envelope import UnknownMessage, unpacked
 from ...executor.protocol.job_events import Sent
-from ...policies.catalogue import make_policy
+from ...policies.catalogue import live_policy
 from ..changes.rest import may_have_executor
 from ..runtime.loop import Loop
 from ..runtime.patience import Patience
@@ -46,7 +46,7 @@ class SchedulerService:
 
     def __init__(self, settings: Settings, begun: str = "") -> None:
         write_logs("scheduler", settings.log_format)
-        make_policy(settings.policy, **settings.policy_options)
+        live_policy(settings.policy, **settings.policy_options)
         self._parts = parts = assembled(settings, begun)
         self._clock_saved_s = -math.inf
         begin = (

@@ -38,6 +38,10 @@ class RecentLoad:
     now: float
     recent: int
 
+    def jobs(self) -> None:
+        """Return None, as single jobs are not known."""
+        return None
+
     def new_load(self, team: str, horizon_s: float) -> float:
         own = self.arrivals.get(team)
         return math.inf if own is None else own.estimate(self.now, horizon_s, self.recent)

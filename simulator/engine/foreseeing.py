@@ -9,6 +9,7 @@ from enum import StrEnum
 import numpy as np
 
 from ...estimators.new_load import Arrivals
+from ...policies.contract.foresight import ForeseenJob
 
 
 class Foresees(StrEnum):
@@ -22,12 +23,16 @@ class Foresees(StrEnum):
 
 @dataclass(frozen=True, eq=False)
 class SimulatedForesight:
-    """Foresight at one moment. `draws`: gives numbers in [0, 1) for `RANDOM`."""
+    """Foresight at one moment. `draws`: gives numbers in [0, 1) for `RANDOM`. `known`: all jobs, for `PERFECT`."""
 
     arrivals: Mapping[str, Arrivals]
     foresees: Foresees
     now: float
     draws: np.random.Generator
+    known: tuple[ForeseenJob, ...] = ()
+
+    def jobs(self) -> tuple[ForeseenJob, ...] | None:
+        return self.known if self.foresees is Foresees.PERFECT else None
 
     def new_load(self, team: str, horizon_s: float) -> float:
         own = self.arrivals.get(team)
@@ -47,6 +52,7 @@ class ForesightSource:
     arrivals: Mapping[str, Arrivals]
     foresees: Foresees
     draws: np.random.Generator
+    known: tuple[ForeseenJob, ...] = ()
 
     def at(self, now: float) -> SimulatedForesight:
-        return SimulatedForesight(self.arrivals, self.foresees, now, self.draws)
+        return SimulatedForesight(self.arrivals, self.foresees, now, self.draws, self.known)
