@@ -7,10 +7,13 @@ export RAY_USAGE_STATS_ENABLED := 0
 # Bytecode is kept whatever the caller's shell says: tests start hundreds of processes that import the package.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test check setup docs performance clean
+.PHONY: demo demo-deadlines test check setup docs performance clean
 
 demo: setup  ## six real jobs on an emulated cluster of three GPU types
 	$(BIN)/python -m examples.demo
+
+demo-deadlines: setup  ## a deadline that is met because a best-effort job waited
+	$(BIN)/python -m examples.demo_deadlines
 
 test: check  ## everything but the tests marked slow; those that start a cluster come last, two at a time
 	$(BIN)/python -m pytest -m "not slow and not live" --numprocesses 3 --dist loadfile --no-loadscope-reorder

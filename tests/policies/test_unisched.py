@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from coadapt.core.expected import UNKNOWN
+from coadapt.core.expected import UNKNOWN, Expected, ExpectedSource
 from coadapt.core.placement import NodeShare, Placement
 from coadapt.core.rewards import Rewards
 from coadapt.policies.catalogue import make_policy
@@ -232,6 +232,19 @@ def test_who_waits_for_a_deadline_is_told_so_and_whose_deadline_it_is_too() -> N
     for name in ("urgent", "best"):
         told[name] = " ".join(policy.explain(name, calm, plan).sentences)
         assert "waits" not in told[name]
+
+
+def test_deadlines_are_planned_by_the_upper_end_of_the_band() -> None:
+    doubtful = Expected(20 * MIN_S, 15 * MIN_S, 40 * MIN_S, ExpectedSource.MEASURED_SPEED)
+    waits, best = replace(asks("waits", 8, 20, deadline=45), expected=doubtful), asks("best", 8, 5)
+    assert who(planned(make_policy("unisched"), waits, best)) == {"waits"}, "it may take 40 of 45 minutes"
+    assert who(planned(make_policy("unisched"), asks("waits", 8, 20, deadline=45), best)) == {"best"}
+    published = make_policy("unisched", published=True)
+    assert published.plan(Round(0.0, 300.0, cluster(NODE), [waits])).figures["slack_s"][0] == 25 * MIN_S
+    tight = replace(asks("tight", 8, 20, deadline=30), expected=doubtful)
+    plan = planned(make_policy("unisched"), tight, best)
+    assert who(plan) == {"tight"}
+    assert not plan.deadlines["tight"].given_up, "it holds if the job is no longer than expected"
 
 
 def test_peers_serve_deadlines_first_and_stop_nothing() -> None:
