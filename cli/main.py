@@ -45,8 +45,10 @@ from .replay_options import (
     Events,
     ForeseesOption,
     Format,
+    LengthNoise,
     NodeSpeeds,
     Pairs,
+    RestartScale,
     RoundInterval,
     Sizes,
     Split,
@@ -1004,6 +1006,8 @@ def simulate(
     usage: Usage = None,
     deadlines: Deadlines = None,
     node_speeds: NodeSpeeds = None,
+    length_noise: LengthNoise = 0.0,
+    restart_scale: RestartScale = 1.0,
     jobs: Annotated[int, typer.Option(help="Without --trace: jobs to make up.")] = 160,
     rate: Annotated[float, typer.Option(help="Without --trace: jobs submitted per hour.")] = 20.0,
     split: Split = None,
@@ -1076,6 +1080,8 @@ def simulate(
             pairs=pairs,
             usage=usage,
             node_speeds=node_speeds,
+            length_noise=length_noise,
+            restart_scale=restart_scale,
         )
         if trace is not None and split is not None:
             raise typer.BadParameter("--split: makes jobs up, so it goes without --trace")

@@ -46,6 +46,11 @@ NodeSpeeds = Annotated[
     Path | None,
     typer.Option(metavar="FILE.json", help="How much slower jobs are on more nodes: model, GPUs, nodes, speed."),
 ]
+LengthNoise = Annotated[
+    float,
+    typer.Option(min=0, metavar="X", help="Standard deviation of told lengths, over the true ones."),
+]
+RestartScale = Annotated[float, typer.Option(min=0, metavar="X", help="What restarts cost is multiplied with it.")]
 Split = Annotated[
     str | None,
     typer.Option(

@@ -16,6 +16,7 @@ from .choosing.decided import QueueReasons, decisions_of
 from .contract.explanation import Explanation, expectation, explained, job_of
 from .contract.round import Plan, Round
 from .contract.traits import PolicyTraits
+from .leases.due import planned
 from .leases.grid import lease_at, leases_for
 from .leases.kinds import kinds_of
 from .leases.serving import Serving
@@ -71,6 +72,7 @@ class ThreeSigmaPolicy:
         return replace(
             plan, objective=starts.objective, bound=starts.bound,
             figures={"starts_in_s": starts_in_s, "kind": kind},
+            deadlines=planned(columns, kinds.due_s),
             again_s=(lease_at(round.now, cycle_s) + 1) * cycle_s,
         )  # fmt: skip
 

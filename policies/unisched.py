@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from .choosing.decided import QueueReasons, decisions_of
 from .contract.explanation import Explanation, expectation, explained, job_of
 from .contract.round import Plan, Round
 from .contract.traits import PolicyTraits
 from .leases.choice import Choice, choose, costs_now
-from .leases.columns import limits_beside
+from .leases.columns import Limits, Offer, limits_beside
 from .leases.due import planned
-from .leases.grid import EXACT, lease_at
+from .leases.grid import lease_at
 from .leases.kinds import MUST, Kinds, kinds_of
+from .leases.measuring import joined, kept_apart, measured_apart, measured_on_fewer, resized, without
 from .leases.offers import OfferOptions, best_effort_offers, deadline_offers
+from .leases.options import UniSchedOptions
 from .leases.serving import Serving
 from .leases.telling import deadline_sentences, waiting_sentences
 from .placing.cells import Shape, nodes_of
@@ -26,47 +26,6 @@ from .queueing import QueueingOptions, served
 from .registry import register
 
 OF_LEAST = 1e-3  # what a lease now brings more for all GPUs of the cluster, over the least worth of a job
-
-
-class UniSchedOptions(BaseModel):
-    """What an operator may set.
-
-    published: as the paper has it: one program for all, nothing starts between two leases.
-    best_effort_lease_s, deadline_lease_s: lengths of leases; the second is a multiple of the first.
-    urgent_s: beyond the paper: a deadline is planned for so much before its moment.
-    returned: what is left of a cell goes to others; placement: joint, or consolidation on fewest nodes.
-    sr_aware: suspensions are counted in. objective: reward, or any feasible plan.
-    least_speed: beyond the paper: a job lies apart where it is that fast, over its speed together.
-    type_blind: as for policies with queues.
-    """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    published: bool = False
-    best_effort_lease_s: float = Field(default=300.0, gt=0)
-    deadline_lease_s: float = Field(default=600.0, gt=0)
-    urgent_s: float = Field(default=120.0, ge=0)
-    returned: bool = True
-    placement: Literal["joint", "consolidation"] = "joint"
-    sr_aware: bool = True
-    objective: Literal["reward", "feasible"] = "reward"
-    most_leases: int = Field(default=288, ge=1)
-    gap: float = Field(default=1e-5, ge=0)
-    time_limit_s: float = Field(default=0.5, gt=0)
-    least_speed: float = Field(default=0.9, gt=0, le=1)
-    type_blind: bool = False
-
-    @model_validator(mode="after")
-    def _on_one_grid(self) -> UniSchedOptions:
-        times = self.deadline_lease_s / self.best_effort_lease_s
-        if times < 1 or abs(times - round(times)) > EXACT:
-            raise ValueError(
-                f"deadline_lease_s: {self.deadline_lease_s:g} is no multiple of best_effort_lease_s "
-                f"{self.best_effort_lease_s:g}; a multiple is accepted, so that leases end together"
-            )
-        if self.published and "urgent_s" in self.model_fields_set:
-            raise ValueError("urgent_s: goes without published, which plans for the deadline itself")
-        return self
 
 
 @register("unisched")
@@ -87,53 +46,91 @@ class UniSchedPolicy:
         self._by: dict[str, float] = {}  # by when the last program has jobs end, on the clock of rounds
         self._costs: dict[str, float] = {}  # of their cells for the lease that began then, in worth
         self._prices: np.ndarray | None = None
+        self._measured: frozenset[str] = frozenset()  # who is measured on fewer GPUs than it may ask for
 
     def plan(self, round: Round) -> Plan:
-        options, kinds = self.options, kinds_of(round)
-        mark = lease_at(round.now, options.deadline_lease_s), lease_at(round.now, options.best_effort_lease_s)
-        before, self._mark = self._mark, mark
-        if options.published:
-            asked, others = before is None or before[0] != mark[0], before is None or before[1] != mark[1]
-            plan = self._published(round, kinds, deadlines=asked, others=others)
+        options, before = self.options, self._measured
+        on_fewer, ids = measured_on_fewer(round), round.columns.ids
+        self._measured = frozenset(ids[on_fewer].tolist())
+        if round.sharing is None:
+            round = resized(round, on_fewer, at_once=options.counts_for_nothing)
+        measured = kinds_of(round).is_measured(options.best_effort_lease_s)
+        if options.profiler == "static" and round.sharing is None:
+            rest, kept = kept_apart(round.cluster, options.measuring_nodes)
+            apart = measured_apart(replace(round, cluster=kept), measured)
+            plan = joined(round, self._planned(without(round, rest, measured)), measured, apart)
         else:
-            begins = before is not None and before[1] != mark[1]
-            plan = self._in_order(round, kinds, before is None, before is None or before[0] != mark[0], begins)
-        deadlines = planned(round.columns, plan.figures["due_s"], self._by)
-        return replace(plan, deadlines=deadlines, again_s=(mark[1] + 1) * options.best_effort_lease_s)
+            plan = self._planned(round)
+        again_s = (lease_at(round.now, options.best_effort_lease_s) + 1) * options.best_effort_lease_s
+        if on_fewer.any() and not options.counts_for_nothing:  # the second half of a lease is on two GPUs
+            half_s = options.best_effort_lease_s / 2
+            again_s = (lease_at(round.now, half_s) + 1) * half_s
+        lost = before & frozenset(ids[~on_fewer].tolist()) if options.counts_for_nothing else frozenset()
+        due_s = np.where(measured, np.nan, plan.figures["due_s"])  # nothing is told of these yet
+        figures = {**plan.figures, "due_s": due_s, "measured": measured}
+        deadlines = planned(round.columns, due_s, self._by)
+        return replace(plan, figures=figures, deadlines=deadlines, again_s=again_s, lost=lost)
+
+    def _planned(self, round: Round) -> Plan:
+        """Return the plan of a round in which all jobs go by one order, or by one program."""
+        options, lease_s = self.options, self.options.best_effort_lease_s
+        kinds = kinds_of(
+            round,
+            upper_end=options.upper_end and not options.published,
+            longest=options.iter_estimator == "max_iter",
+        )
+        kinds = kinds.without_deadlines(kinds.is_measured(lease_s))
+        mark = lease_at(round.now, options.deadline_lease_s), lease_at(round.now, lease_s)
+        before, self._mark = self._mark, mark
+        anew = before is None or before[0] != mark[0]
+        if options.published:
+            others = before is None or before[1] != mark[1]
+            return self._published(round, kinds, deadlines=anew, others=others)
+        begins = before is not None and before[1] != mark[1]
+        return self._in_order(round, kinds, before is None, anew, begins)
 
     def _choice(self, round: Round, kinds: Kinds, deadlines: Sequence[int], others: Sequence[int]) -> Choice:
         """Return who of the jobs at these positions has the lease that begins now."""
-        options = self.options
+        options, self._by, self._costs = self.options, {}, {}
         offering = OfferOptions(
             options.deadline_lease_s, options.best_effort_lease_s, options.published, options.urgent_s,
             options.returned, options.placement == "joint", options.sr_aware,
         )  # fmt: skip
         offers = deadline_offers(round, kinds, deadlines, offering)
-        if options.published:  # who can meet no deadline by whole leases is served as the others are
-            late = [i for i, own in zip(deadlines, offers, strict=True) if not own]
-            offers = [own for own in offers if own] + best_effort_offers(round, kinds, [*late, *others], offering)
-            jobs = [*(i for i in deadlines if i not in set(late)), *late, *others]
-        else:
-            jobs = list(deadlines)
-        asked = set(jobs)
-        stays = [i for i in np.flatnonzero(kinds.running).tolist() if i not in asked] if options.published else []
-        pinned = np.flatnonzero(kinds.pinned).tolist()
-        limits = limits_beside(round, stays if options.published else pinned)
+        if not options.published:
+            limits = limits_beside(round, np.flatnonzero(kinds.pinned).tolist())
+            return self._solved(round, deadlines, offers, limits)
+        # Who can meet no deadline by whole leases is served as the others are.
+        late = {i for i, own in zip(deadlines, offers, strict=True) if not own}
+        first, rest = [i for i in deadlines if i not in late], [*sorted(late), *others]
+        asked = {*first, *rest}
+        limits = limits_beside(round, [i for i in np.flatnonzero(kinds.running).tolist() if i not in asked])
+        offers, more = [own for own in offers if own], best_effort_offers(round, kinds, rest, offering)
+        if options.selection == "joint":
+            return self._solved(round, [*first, *rest], [*offers, *more], limits)
+        chosen = self._solved(round, first, offers, limits)
+        return chosen.and_then(self._solved(round, rest, more, limits.beside(chosen.used)))
+
+    def _solved(
+        self, round: Round, jobs: Sequence[int], offers: Sequence[Sequence[Offer]], limits: Limits
+    ) -> Choice:
+        """Return who of the jobs at these positions has the lease that begins now, of what they could have."""
+        options = self.options
         if options.objective == "feasible":
             offers = [[replace(offer, worth=1.0) for offer in own] for own in offers]
         least = min((offer.worth for own in offers for offer in own), default=1.0)
         total = max(float(sum(round.cluster.capacity().values())), 1.0)
         sign = 1.0 if options.published else -1.0
-        first = [sign * OF_LEAST * least * gpus / total for gpus in round.columns.gpus[jobs].tolist()]
+        first = [sign * OF_LEAST * least * gpus / total for gpus in round.columns.gpus[list(jobs)].tolist()]
         found = choose(
             jobs, offers, limits, first, most_leases=options.most_leases, gap=options.gap,
             time_limit_s=options.time_limit_s, late=not options.published, prices=self._prices,
         )  # fmt: skip
         self._prices = found.prices
         ids, lease_s = round.columns.ids, options.deadline_lease_s
-        self._by = {ids[i]: round.now + within * lease_s for i, within in found.within.items()}
+        self._by |= {ids[i]: round.now + within * lease_s for i, within in found.within.items()}
         costs = costs_now(jobs, offers, limits, found.prices)
-        self._costs = {ids[i]: cost for i, cost in costs.items()}
+        self._costs |= {ids[i]: cost for i, cost in costs.items()}
         return found
 
     def _published(self, round: Round, kinds: Kinds, *, deadlines: bool, others: bool) -> Plan:

@@ -33,6 +33,7 @@ TOLD = {
     Lengths.FORETOLD: "what the service durations foretells when a job is submitted",
     Lengths.PERTURBED: "what is true, with the errors of Helios' estimates",
     Lengths.ESTIMATED: "what a file of estimates says",
+    Lengths.MEASURED: "what is true, once it was measured by training, or one of its script",
 }
 ROUNDS, KNOWLEDGE, PROFILE_RUNS = "rounds", "known of a job before it runs", "profile runs"
 OPEN = (ROUNDS, KNOWLEDGE, PROFILE_RUNS)  # the policy decides these unless they are asked for
@@ -58,6 +59,8 @@ class Conditions:
     `pairs`: a file of measured speeds of jobs that share GPUs; None: as a model foretells.
     `usage`: a file of what jobs use of their GPUs; None: nobody knows, so no policy shares any.
     `node_speeds`: a file of how much slower jobs are on more nodes; None: they are not.
+    `length_noise`: standard deviation of lengths that are told or measured, over the true ones.
+    `restart_scale`: what restarts cost is multiplied with it.
     `same`: what is left open is as in the live service, whatever the policy counts on.
     """
 
@@ -78,6 +81,8 @@ class Conditions:
     pairs: Path | None = None
     usage: Path | None = None
     node_speeds: Path | None = None
+    length_noise: float = 0.0
+    restart_scale: float = 1.0
 
     def __post_init__(self) -> None:
         if self.foresees is not None and self.shares is None:
@@ -88,6 +93,11 @@ class Conditions:
             raise ValueError(f"profiling_s: {self.profiling_s} must be 0 seconds or more")
         if (self.lengths is Lengths.ESTIMATED) != (self.estimates is not None):
             raise ValueError("--estimates: a file of estimates goes with --lengths estimated, and the other way")
+        for name in ("length_noise", "restart_scale"):
+            if not 0 <= getattr(self, name) < math.inf:
+                raise ValueError(f"{name}: {getattr(self, name)} must be 0 or more, and finite")
+        if self.length_noise and self.lengths not in (Lengths.TOLD, Lengths.MEASURED):
+            raise ValueError(f"length_noise: goes with lengths that are told or measured, and not {self.lengths}")
         if DURATIONS in self.services and self.lengths is Lengths.TOLD:
             object.__setattr__(self, "lengths", Lengths.FORETOLD)
         if self.lengths is Lengths.FORETOLD and DURATIONS not in self.services:
@@ -119,6 +129,9 @@ class Conditions:
                 found[f"{name}_sha256"] = digest(path)
         if self.scaling is not None:
             found["scaling"] = self.scaling.model_dump()
+        for name in ("length_noise", "restart_scale"):
+            if (value := getattr(self, name)) != getattr(Conditions, name):
+                found[name] = value
         if self.boot_s != Conditions.boot_s:
             found["boot_s"] = self.boot_s
         if self.failures is not None:
@@ -169,6 +182,10 @@ class Column:
             found[PROFILE_RUNS] = self._profile_runs(under.profiling_s)
         if self.has_lengths:
             found["told of how long jobs take"] = TOLD[under.lengths]
+            if under.length_noise:
+                found["errors of these lengths"] = f"{under.length_noise:.0%} in the mean square"
+        if under.restart_scale != 1:
+            found["restarts cost"] = f"{under.restart_scale:g} times that"
         found["a restart costs a job"] = self.restart
         if under.node_speeds is not None:
             found["on more nodes than it needs"] = "a job is slower, as measured"

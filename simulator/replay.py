@@ -124,6 +124,9 @@ def simulation(
     shared = None if under.shares is None else shares_of(under.shares, workload, nodes)
     traits = make_policy(policy, **options).traits
     workload = as_replayed(workload, traits)
+    if under.restart_scale != 1:
+        costs_s = np.where(np.isnan(workload.restart_s), half_a_minute(1), workload.restart_s)
+        workload = replace(workload, restart_s=under.restart_scale * costs_s)
     _follow_inputs(workload, source)
     beside = shared_gpus(under, whole) if traits.shares_gpus or under.pairs or under.usage else None
 
@@ -186,6 +189,8 @@ def simulation(
     has_lengths = not isinstance(source, Rated | Tabulated | InputBound) and not _trains(workload)
     if under.lengths is not Lengths.TOLD and not has_lengths:
         raise ValueError(f"--lengths: {under.lengths} is only for traces of jobs that have a duration")
+    if (under.length_noise or under.restart_scale != 1) and not has_lengths:
+        raise ValueError("--length-noise, --restart-scale: are only for traces of jobs that have a duration")
     if spread is not None and not has_lengths:
         raise ValueError("--node-speeds: is only for traces of jobs that have a duration")
     if not isinstance(source, Rated | Tabulated | InputBound) and not has_lengths:
@@ -279,7 +284,7 @@ def _sources(workload: Workload, under: Conditions, services: SimulatedServices 
         estimates_s = dict(zip(workload.ids, told_s, strict=True))
     elif under.estimates is not None:
         estimates_s = read_estimates(under.estimates, workload.ids)
-    return Sources({} if services is None else services.foretold, estimates_s)
+    return Sources({} if services is None else services.foretold, estimates_s, under.length_noise, under.seed)
 
 
 def column_of(traits: PolicyTraits, workload: Workload, source: Source, under: Conditions) -> Column:

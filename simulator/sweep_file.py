@@ -96,6 +96,8 @@ class SweepFile(_Strict):
     pairs: str | None = None
     usage: str | None = None
     node_speeds: str | None = None
+    length_noise: float = Field(default=0.0, ge=0, allow_inf_nan=False)
+    restart_scale: float = Field(default=1.0, ge=0, allow_inf_nan=False)
     early_s: float | None = Field(default=None, ge=0, allow_inf_nan=False)
     noise: float = Field(default=0.0, ge=0, allow_inf_nan=False)
     profiling_cost_s: float = Field(default=PROFILING_S, ge=0, allow_inf_nan=False)
@@ -155,6 +157,8 @@ class Cell:
     pairs: str | None = None
     usage: str | None = None
     node_speeds: str | None = None
+    length_noise: float = 0.0
+    restart_scale: float = 1.0
     same_conditions: bool = False
     inputs: tuple[tuple[str, str], ...] = ()  # (which file, SHA-256) when the sweep began
 
@@ -178,6 +182,8 @@ class Cell:
             pairs=None if self.pairs is None else Path(self.pairs),
             usage=None if self.usage is None else Path(self.usage),
             node_speeds=None if self.node_speeds is None else Path(self.node_speeds),
+            length_noise=self.length_noise,
+            restart_scale=self.restart_scale,
         )
 
     def about(self) -> dict[str, Any]:
@@ -270,6 +276,8 @@ def cells(sweep: SweepFile, folder: Path) -> Iterator[Cell]:
                         pairs=located(sweep.pairs),
                         usage=located(sweep.usage),
                         node_speeds=located(sweep.node_speeds),
+                        length_noise=sweep.length_noise,
+                        restart_scale=sweep.restart_scale,
                         same_conditions=sweep.same_conditions,
                         inputs=inputs(trace=trace_file, cluster=cluster_file, profiles=profiles),
                     )

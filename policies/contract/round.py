@@ -61,6 +61,10 @@ class JobView:
     sensitivity: Sensitivity | None = None
     # Whether it runs on GPUs that other teams leave idle, as the last plan said (`Plan.borrowed`).
     borrows: bool = False
+    # GPUs on which it trains so that its speed becomes known. 0: it is known, or all that it asks for are needed.
+    measured_on: int = 0
+    # Seconds it still needs if its metric never reaches its target; None: it has none, or nobody knows.
+    longest_s: float | None = None
 
     @property
     def remaining_s(self) -> float | None:
@@ -98,6 +102,7 @@ class JobColumns:
     rewards: of `JobView.rewards`; None: no job has a deadline.
     borrows: whether a job runs on what other teams leave idle, as the last plan said; None: no job does.
     exact: whether `remaining_s` is known without any doubt.
+    high_s: the upper ends of the bands of `JobView.expected`; nan if it is unknown. None: there are no doubts.
     """
 
     ids: np.ndarray
@@ -112,6 +117,7 @@ class JobColumns:
     rewards: np.ndarray | None = None
     borrows: np.ndarray | None = None
     exact: bool = False
+    high_s: np.ndarray | None = None
 
     @classmethod
     def of(cls, jobs: Sequence[JobView]) -> JobColumns:
@@ -132,6 +138,7 @@ class JobColumns:
             borrows=np.array([job.borrows for job in jobs], np.bool_)
             if any(job.borrows for job in jobs)
             else None,
+            high_s=np.array([job.expected.high_s if job.expected.known else np.nan for job in jobs], float),
         )
 
     @property
@@ -219,7 +226,7 @@ class Plan:
     configurations: ConfigurationSet | None = None
     # What is planned for jobs with deadlines, by id; {}: the policy looks at none.
     deadlines: Mapping[str, Planned] = field(default_factory=dict)
-    # Jobs that begin anew from nothing where they lose their GPUs, as if they had no checkpoint; in simulations.
+    # Jobs that begin anew from nothing, as if they had no checkpoint; in simulations.
     lost: frozenset[str] = frozenset()
     # Jobs that run on GPUs which other teams leave idle; they are told of in the next round (`JobView.borrows`).
     borrowed: frozenset[str] = frozenset()

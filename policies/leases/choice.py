@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -20,6 +20,7 @@ class Choice:
     now: in the order in which they were given. shape: by position, of those.
     within: by position, the lease before which a job is planned to have ended; also of jobs that run later.
     later: positions of those that are planned for a deadline that is worth less than another one they could meet.
+    used: (limits,) what those that have the lease now take; None: it was not worked out.
     """
 
     now: Sequence[int]
@@ -29,6 +30,15 @@ class Choice:
     objective: float = 0.0
     bound: float = 0.0
     prices: np.ndarray | None = None
+    used: np.ndarray | None = None
+
+    def and_then(self, other: Choice) -> Choice:
+        """Return this choice and one that was made from what it leaves."""
+        return replace(
+            self, now=[*self.now, *other.now], shape={**self.shape, **other.shape},
+            within={**self.within, **other.within}, later=self.later | other.later,
+            objective=self.objective + other.objective, bound=self.bound + other.bound,
+        )  # fmt: skip
 
 
 def choose(
@@ -96,7 +106,9 @@ def _choice(jobs: Sequence[int], flat: Sequence[Offer], problem: LeaseProblem, p
         if plan.taken[row, 0]:
             now.append(job)
             shape[job] = offer.shape
-    return Choice(now, shape, within, frozenset(later), plan.value, plan.bound, plan.prices)
+    chosen = np.flatnonzero((plan.option >= 0) & (plan.taken[:, 0] > 0))
+    used = problem.usage[plan.option[chosen]].sum(axis=0)
+    return Choice(now, shape, within, frozenset(later), plan.value, plan.bound, plan.prices, used)
 
 
 def _all_late(

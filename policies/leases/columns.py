@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 
 import numpy as np
@@ -76,6 +77,13 @@ class Limits:
             cells = free_cells([free[node.id] for node in cluster.of_type(t)], levels)
             capacity += usage(tuple(cells.tolist()))
         self.capacity: NDArray[np.float64] = np.array(capacity, float)
+
+    def beside(self, used: NDArray[np.float64] | None) -> Limits:
+        """Return what is left beside others that take so much of each limit; None: they take nothing."""
+        left = copy(self)
+        if used is not None:
+            left.capacity = np.maximum(self.capacity - used, 0.0)
+        return left
 
     def usage(self, offer: Offer) -> NDArray[np.float64]:
         """Return (limits,) what an option takes."""

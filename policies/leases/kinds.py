@@ -13,6 +13,7 @@ from ..contract.round import Round
 from ..placing.cells import Shape, levels_of
 from ..placing.ledger import is_pinned
 from .due import due_of
+from .measuring import measured_on_fewer
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -27,7 +28,7 @@ class Kinds:
     work_s: seconds that it still needs, where it runs if it does; nan: nobody knows.
     slack_s: how long it could wait; inf: for ever.
     pinned, running: whether it keeps its GPUs in any case, and whether it has some.
-    unknown: whether nobody knows its length, and how much it has had so far, attained_s, in seconds.
+    attained_s: how long it has had GPUs. on_fewer: whether it is measured on fewer GPUs than it may ask for.
     """
 
     due_s: Floats
@@ -37,6 +38,7 @@ class Kinds:
     running: Mask
     attained_s: Floats
     gpus: NDArray[np.int64]
+    on_fewer: Mask
 
     @cached_property
     def with_deadline(self) -> list[int]:
@@ -65,7 +67,7 @@ class Kinds:
 
     def is_measured(self, lease_s: float) -> Mask:
         """Return (jobs,) whether a job has its first lease, as nobody knows how long it takes."""
-        found: Mask = np.isnan(self.work_s) & (self.attained_s < lease_s)
+        found: Mask = np.isnan(self.work_s) & ((self.attained_s < lease_s) | self.on_fewer)
         return found
 
     def served_by(self, must: Mask, lease_s: float, *, begins: bool = True) -> tuple[NDArray[np.int64], Floats]:
@@ -106,18 +108,32 @@ class Kinds:
         return found
 
 
-def kinds_of(round: Round) -> Kinds:
-    """Return the kinds of the jobs of a round."""
+def kinds_of(round: Round, *, upper_end: bool = False, longest: bool = False) -> Kinds:
+    """Return the kinds of the jobs of a round.
+
+    Args:
+        upper_end: whether a deadline is planned with the upper end of the band of a length, if that still holds.
+        longest: whether jobs that a metric ends are planned with all of their training.
+    """
     columns = round.columns
     work_s, running = columns.remaining_s.copy(), columns.held > 0
+    if longest:
+        for i, job in enumerate(round.jobs):
+            work_s[i] = work_s[i] if job.longest_s is None else job.longest_s
+    slower = np.ones(len(work_s))
     largest = max(round.cluster.largest_nodes.values(), default=1)
     for i in np.flatnonzero(running & (columns.gpus > 1)).tolist():
         if (nodes := columns.placements[i].nodes) > -(-int(columns.gpus[i]) // largest):  # it lies apart
-            work_s[i] /= round.jobs[i].on_nodes.get(nodes, 1.0)
+            slower[i] = 1.0 / round.jobs[i].on_nodes.get(nodes, 1.0)
+    work_s *= slower
     pinned = running & ~columns.preemptible
     for i in np.flatnonzero(pinned).tolist():
         pinned[i] = is_pinned(round.jobs[i], round.cluster)
     due_s = due_of(columns, round.now, work_s).by_s
+    if upper_end and columns.high_s is not None:
+        high_s = np.fmax(columns.high_s * slower, work_s)
+        holds = np.isfinite(due_s) & (due_of(columns, round.now, high_s).by_s == due_s)
+        work_s = np.where(holds, high_s, work_s)
     slack_s = due_s - round.now - np.nan_to_num(work_s)
     attained_s = columns.attained_gpu_s / np.maximum(columns.gpus, 1)
-    return Kinds(due_s, work_s, slack_s, pinned, running, attained_s, columns.gpus)
+    return Kinds(due_s, work_s, slack_s, pinned, running, attained_s, columns.gpus, measured_on_fewer(round))

@@ -18,9 +18,11 @@ def deadline_sentences(told: Mapping[str, float], job: JobView, now: float, leas
     """Return sentences on a job's part of a plan.
 
     Args:
-        told: its figures: `due_s`, `slack_s`, `planned_within_s`, `has_lease`, `cells_cost`.
+        told: its figures: `due_s`, `slack_s`, `planned_within_s`, `has_lease`, `cells_cost`, `measured`.
         lease_s: of jobs with a deadline.
     """
+    if told["measured"]:
+        return ["It is measured first, before jobs without a deadline: nobody knows how long it takes."]
     due_s, slack_s, within_s = told["due_s"], told["slack_s"], told["planned_within_s"]
     if math.isinf(due_s):
         if job.rewards is None:

@@ -38,14 +38,16 @@ def exact_shapes(gpus: int, levels: int) -> tuple[Shape, ...]:
 def together(gpus: int, levels: int, returned: bool = True) -> Shape:
     """Return the shape on as few nodes of the largest cell as possible.
 
-    returned: whether what is left of the last cell goes back; else it is kept, as the paper has it.
+    returned: whether what is left of the last cell goes back; else it is kept, as the paper has it. Beyond
+        `MOST_LISTED` GPUs the last cell then is a whole node.
     """
     size = 1 << (levels - 1)
     whole, rest = divmod(gpus, size)
     shape = [0] * levels
     shape[-1] = whole
     if rest:
-        cell = (rest - 1).bit_length() if returned else levels - 1
+        alike = returned or gpus <= MOST_LISTED
+        cell = (rest - 1).bit_length() if alike else levels - 1
         shape[cell] += 1
         back = (1 << cell) - rest if returned else 0
         for level in range(cell):

@@ -395,6 +395,7 @@ class Engine:
             rewards=None if self._rewards is None else self._rewards[active],
             borrows=jobs.borrows[active] if jobs.borrows.any() else None,
             exact=self.world.told.exact,
+            high_s=None if self._rewards is None else self.world.told.high_s(active, jobs.progress[active]),
         )
         views = Views(columns, lambda at: self._view(int(active[at])))
         round = self._round(views)
@@ -402,7 +403,6 @@ class Engine:
         self._log.policy_s.append(took_s)
         if self.watch is not None:
             self.watch(round, plan)
-        ids = self.world.workload.ids
         self._again_s = np.inf if plan.again_s is None else float(plan.again_s)
         self._log.contention.append((self._now, len(active)))
         wanted = {self._order.get(id, -1): placement for id, placement in plan.placements.items()}
@@ -411,8 +411,8 @@ class Engine:
         self._check(plan, stopped, moved)
         for job in stopped:
             self._stop(job)
-            if ids[job] in plan.lost:
-                self._jobs.progress[job] = self._jobs.saved[job] = 0.0
+        for job in {self._order.get(id, -1) for id in plan.lost} & set(active.tolist()):
+            self._jobs.progress[job] = self._jobs.saved[job] = 0.0
         for job in [job for job, placement in moved.items() if same_place(jobs.placements[job], placement)]:
             self._hold_another_part(job, moved.pop(job))
         waits = self._waits(moved)
@@ -498,6 +498,8 @@ class Engine:
             rewards=self.world.workload.rewards[job],
             on_nodes=told.on_nodes(job),
             borrows=bool(jobs.borrows[job]),
+            measured_on=told.measured_on(job),
+            longest_s=told.longest_s(job, progress),
         )
 
     def _stop(self, job: int) -> None:
@@ -521,6 +523,8 @@ class Engine:
         jobs.pause_s[job] = pause_s + wait.seconds * lost
         if first:
             jobs.started_s[job] = self._now
+            if self.world.told.measured_on(job):
+                jobs.measuring_wait_s[job] = self._now - float(self.world.workload.submit_s[job])
         elif pause_s > left_s:
             jobs.restarts[job] += 1
         self._log.holds(job, placement, self._now)

@@ -43,6 +43,7 @@ class JobStates:
     restarts: np.ndarray
     preemptions: np.ndarray
     failures: np.ndarray
+    measuring_wait_s: np.ndarray
     rate: np.ndarray
     boundary: np.ndarray
     saved: np.ndarray  # progress at the last end of an epoch, or start
@@ -66,6 +67,7 @@ class JobStates:
             restarts=np.zeros(count, np.int64),
             preemptions=np.zeros(count, np.int64),
             failures=np.zeros(count, np.int64),
+            measuring_wait_s=np.full(count, np.nan),
             rate=np.zeros(count),
             boundary=np.zeros(count),
             saved=np.zeros(count),
@@ -121,6 +123,7 @@ class RunLog:
             restarts=jobs.restarts,
             preemptions=jobs.preemptions,
             failures=jobs.failures,
+            measuring_wait_s=jobs.measuring_wait_s,
             policy_s=np.array(self.policy_s),
             contention=np.array(self.contention).reshape(-1, 2),
             holdings=tuple(self.holdings),

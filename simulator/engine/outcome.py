@@ -25,7 +25,8 @@ class AllocationChange:
 
 
 # Columns with one value per job.
-_COLUMNS = ("started_s", "finished_s", "held_s", "attained_gpu_s", "restarts", "preemptions", "failures")
+_COLUMNS = ("started_s", "finished_s", "held_s", "attained_gpu_s", "restarts", "preemptions", "failures",
+            "measuring_wait_s")  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +42,7 @@ class Outcome:
     restarts: np.ndarray
     preemptions: np.ndarray
     failures: np.ndarray  # times a node failed under the job
+    measuring_wait_s: np.ndarray  # from submission until a job was measured; nan: it was known
     policy_s: np.ndarray  # per round
     contention: np.ndarray  # (rounds, 2) time and active jobs
     holdings: tuple[AllocationChange, ...]

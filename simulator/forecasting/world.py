@@ -13,7 +13,7 @@ from ...core.placement import Placement
 from ...estimators.goodput import GoodputModel, JobModel, best_batch
 from ...forecasts.state import LiveJob, Part
 from ..jobs.shapes import joins, shape_of
-from ..jobs.told import ToldNoInput
+from ..jobs.told import ToldNoInput, upper_ends
 from ..jobs.world import ProgressRate
 from ..traces.tables import Floats
 from ..traces.workload import Ints, TraceJob, Workload
@@ -158,6 +158,10 @@ class LiveTold(ToldNoInput):
         """Return (jobs,) the means of `expected`; nan: nobody knows."""
         left_s = self._mean_s[jobs] - (progress - self._from[jobs]) / self._per_s[jobs]
         return np.maximum(left_s, 0.02 * self._mean_s[jobs])
+
+    def high_s(self, jobs: Ints, progress: Floats) -> Floats:
+        """Return (jobs,) the upper ends of the bands of `expected`; nan: nobody knows."""
+        return upper_ends(self, jobs, progress)
 
     def expected(self, job: int, progress: float) -> Expected:
         """Return what is expected, less what it has done since."""

@@ -16,6 +16,8 @@ from .world import ProgressRate
 class FixedLengthWorld(FixedSizeWorld):
     """Jobs whose progress is seconds of work; all GPU types are equally fast.
 
+    On fewer GPUs than it asks for a job is slower in proportion.
+
     `restart_s`: seconds without progress when a stopped job starts again, by the GPUs it asks for.
     `lengths`: what policies are told of how long a job still needs; `sources`: for those that come from outside.
     `spread`: how much slower jobs are on more nodes of `node_gpus` GPUs than they need, by their names; None: they
@@ -46,6 +48,7 @@ class FixedLengthWorld(FixedSizeWorld):
 
     def moves(self, job: int, placement: Placement, progress: float) -> ProgressRate:
         speed = self._spread[job].get(placement.nodes, 1.0) if self._spread else 1.0
+        speed *= min(placement.gpus / int(self.workload.gpus[job]), 1.0)  # on fewer it takes more passes a step
         return ProgressRate(speed, float(self.workload.duration_s[job]))
 
     def ends(self, jobs: Ints) -> Floats:

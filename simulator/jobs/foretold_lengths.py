@@ -10,7 +10,7 @@ from ...core.expected import UNKNOWN, Expected, ExpectedSource
 from ...estimators.foretold import Foretold, means_left
 from ..traces.tables import Floats
 from ..traces.workload import Ints, Workload
-from .told import ToldNothing
+from .told import ToldNothing, upper_ends
 
 # Part of all jobs, and the relative error of their estimate, drawn evenly between the two. Its sign is even.
 # These are of the authors' prototype of Helios, for its evaluation on Philly.
@@ -37,6 +37,10 @@ class ToldForetold(ToldNothing):
             if (found := self._foretold.get(self._ids[job])) is not None:
                 self._mean_s[job], self._sigma[job] = found.mean_s, found.sigma
         return means_left(self._mean_s[jobs], self._sigma[jobs], progress)
+
+    def high_s(self, jobs: Ints, progress: Floats) -> Floats:
+        """Return (jobs,) the upper ends of the bands of `expected`; nan: nobody knows."""
+        return upper_ends(self, jobs, progress)
 
     def expected(self, job: int, progress: float) -> Expected:
         """Return what is left of the forecast."""

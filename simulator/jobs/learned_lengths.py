@@ -14,7 +14,7 @@ from ...estimators.relearning import Fitted, relearn
 from ...estimators.run_lengths import RunLengthLearner, RunLengths
 from ..traces.tables import Floats
 from ..traces.workload import Ints, Workload
-from .told import ToldNothing
+from .told import ToldNothing, upper_ends
 
 log = logging.getLogger(__name__)
 LEARN_EVERY_S = 600.0  # of the trace
@@ -52,6 +52,10 @@ class ToldLearned(ToldNothing):
         """Return (jobs,) the means of `expected`; nan: no run of the script has ended."""
         expected = [self.expected(*pair) for pair in zip(jobs.tolist(), progress.tolist(), strict=True)]
         return np.array([one.mean_s if one.known else np.nan for one in expected], float)
+
+    def high_s(self, jobs: Ints, progress: Floats) -> Floats:
+        """Return (jobs,) the upper ends of the bands of `expected`; nan: nobody knows."""
+        return upper_ends(self, jobs, progress)
 
     def expected(self, job: int, progress: float) -> Expected:
         """Return what earlier runs took, less the time that the job has trained."""

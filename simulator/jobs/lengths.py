@@ -14,6 +14,8 @@ from ..traces.workload import Ints, Workload
 from .foretold_lengths import ToldEstimates, ToldForetold
 from .learned_lengths import ToldLearned
 from .told import Told, ToldByTrace, ToldNothing
+from .told_measured import ToldMeasured
+from .told_noisy import ToldNoisy
 
 
 class Lengths(StrEnum):
@@ -25,6 +27,7 @@ class Lengths(StrEnum):
     FORETOLD = "foretold"  # what the service `durations` foretells when a job is submitted
     PERTURBED = "perturbed"  # the true length with the errors of Helios' estimates
     ESTIMATED = "estimated"  # a file of estimates
+    MEASURED = "measured"  # nothing before it was measured by training, or one of its script was
 
 
 @dataclass(frozen=True)
@@ -33,10 +36,13 @@ class Sources:
 
     foretold: by job id; filled while the simulation goes on.
     estimates_s: seconds by job id, of a file or perturbed.
+    deviation: standard deviation of lengths that are told or measured, over the true ones. seed: of these errors.
     """
 
     foretold: Mapping[str, Foretold] = field(default_factory=dict)
     estimates_s: Mapping[str, float] = field(default_factory=dict)
+    deviation: float = 0.0
+    seed: int = 0
 
 
 class ToldLengths(ToldByTrace):
@@ -57,8 +63,11 @@ def told_of(lengths: Lengths, workload: Workload, restart_s: Callable[[int], flo
     Args:
         restart_s: seconds of a restart, by job.
     """
-    if lengths is Lengths.TOLD:
-        return ToldLengths(restart_s, workload)
+    if lengths in (Lengths.TOLD, Lengths.MEASURED):
+        true: Told = ToldLengths(restart_s, workload)
+        if sources.deviation:
+            true = ToldNoisy(restart_s, workload, sources.deviation, sources.seed)
+        return true if lengths is Lengths.TOLD else ToldMeasured(true, workload)
     if lengths is Lengths.LEARNED:
         return ToldLearned(restart_s, workload)
     if lengths is Lengths.FORETOLD:

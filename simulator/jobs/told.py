@@ -52,9 +52,24 @@ class Told(Protocol):
     def on_nodes(self, job: int) -> Mapping[int, float]:
         """Return the job's speed by its number of nodes, over that on the fewest; {}: nobody knows."""
 
+    def high_s(self, jobs: Ints, progress: Floats) -> Floats | None:
+        """Return (jobs,) the upper ends of the bands of `expected`; None: there are no doubts."""
 
-class ToldOnNodes:
-    """Tell of more nodes what is set."""
+    def measured_on(self, job: int) -> int:
+        """Return the GPUs on which the job is to train now so that it is measured; 0: it is not to be."""
+
+    def longest_s(self, job: int, progress: float) -> float | None:
+        """Return what the job needs if its metric never reaches its target; None: it has none."""
+
+
+def upper_ends(told: Told, jobs: Ints, progress: Floats) -> Floats:
+    """Return (jobs,) the upper ends of the bands of what is expected; nan: nobody knows."""
+    expected = [told.expected(*pair) for pair in zip(jobs.tolist(), progress.tolist(), strict=True)]
+    return np.array([one.high_s if one.known else np.nan for one in expected], float)
+
+
+class ToldPlainly:
+    """Tell of more nodes what is set. There are no doubts, no job is to be measured, and no metric ends one."""
 
     spread: Sequence[Mapping[int, float]] = ()  # by job; (): nobody knows
     exact = False
@@ -63,8 +78,20 @@ class ToldOnNodes:
         """Return what is set."""
         return self.spread[job] if self.spread else {}
 
+    def high_s(self, jobs: Ints, progress: Floats) -> Floats | None:
+        """Return None."""
+        return None
 
-class ToldNoInput(ToldOnNodes):
+    def measured_on(self, job: int) -> int:
+        """Return 0."""
+        return 0
+
+    def longest_s(self, job: int, progress: float) -> float | None:
+        """Return None."""
+        return None
+
+
+class ToldNoInput(ToldPlainly):
     """Tell nothing of the input of jobs."""
 
     def sensitivity(self, job: int) -> Sensitivity | None:

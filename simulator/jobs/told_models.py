@@ -17,7 +17,7 @@ from ...estimators.sensitivity.model import Sensitivity
 from ..traces.tables import Floats
 from ..traces.workload import Ints, Workload
 from .applications import Application
-from .told import ToldOnNodes
+from .told import ToldPlainly, upper_ends
 
 
 class ModelSource(Protocol):
@@ -27,7 +27,7 @@ class ModelSource(Protocol):
         """Return what is known of a job by now; None: nothing."""
 
 
-class ToldModels(ToldOnNodes):
+class ToldModels(ToldPlainly):
     """Tell a job's fitted model, and the work that its epochs leave.
 
     Args:
@@ -79,6 +79,10 @@ class ToldModels(ToldOnNodes):
         with np.errstate(divide="ignore"):
             left_s = np.maximum(self._ends[jobs] - progress, 0.0) / speeds
         return np.where(np.isfinite(left_s), left_s, np.nan)
+
+    def high_s(self, jobs: Ints, progress: Floats) -> Floats:
+        """Return (jobs,) the upper ends of the bands of `expected`; nan: nobody knows."""
+        return upper_ends(self, jobs, progress)
 
     def expected(self, job: int, progress: float) -> Expected:
         """Return the same with its band, by the predictor of the live service."""

@@ -17,6 +17,7 @@ MEANING_OF_DEADLINES: dict[str, tuple[str, bool | None]] = {
     "deadline_jct_h": ("JCT with one, mean (h)", True),
     "suspensions_deadline": ("stops per job with a deadline", True),
     "suspensions_be": ("stops per job without one", True),
+    "measuring_wait_max_s": ("longest wait to be measured (s)", True),
 }
 
 
@@ -40,7 +41,7 @@ def deadline_figures(outcome: Outcome) -> dict[str, float]:
     with_one = ~np.isnan(part)
     if not with_one.any():
         return {}
-    return {
+    found = {
         "deadline_jobs": float(with_one.sum()),
         "miss_rate": float(1.0 - part[with_one].mean()),
         "late_jobs": float((part[with_one] < 1.0).sum()),
@@ -49,6 +50,8 @@ def deadline_figures(outcome: Outcome) -> dict[str, float]:
         "suspensions_deadline": _mean(outcome.preemptions[with_one]),
         "suspensions_be": _mean(outcome.preemptions[~with_one]),
     }
+    waits_s = outcome.measuring_wait_s[~np.isnan(outcome.measuring_wait_s)]
+    return found | ({"measuring_wait_max_s": float(waits_s.max())} if len(waits_s) else {})
 
 
 def _mean(values: np.ndarray) -> float:

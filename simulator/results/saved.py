@@ -27,10 +27,13 @@ from ..traces.workload import Workload
 from .deadlines import deadline_figures
 from .metrics import figures, held_counts
 
-FORMAT, VERSION = "coadapt-run", 5
+FORMAT, VERSION = "coadapt-run", 6
 DESCRIPTION, COLUMNS = "run.json", "columns.npz"
 
-_JOBS = ("started_s", "finished_s", "held_s", "attained_gpu_s", "restarts", "preemptions", "failures")
+_JOBS = (
+    "started_s", "finished_s", "held_s", "attained_gpu_s", "restarts", "preemptions", "failures",
+    "measuring_wait_s",
+)  # fmt: skip
 _TEXTS = ("ids", "applications", "virtual_clusters", "users", "adaptivity", "names", "states", "rewards")
 _WORKLOAD = (
     "submit_s", "gpus", "duration_s", "batch_size", "ready_after_s", "max_gpus", "steps", "preemptible", "cpus",

@@ -400,6 +400,8 @@ CHECKS: list[tuple[str, Callable[[Truth, re.Match[str]], bool]]] = [
      r"that have)\.", lambda t, m: np.isinf(t.plan.figures["slack_s"][t.i])),
     (rf"Its slack is ({NUMBER}) s(?:: it is served first, as that runs out|: it comes last, as it can wait|, and "
      r"least slack is served first)\.", slack),
+    (r"It is measured first, before jobs without a deadline: nobody knows how long it takes\.",
+     lambda t, m: not t.job.expected.known and t.job.attained_gpu_s < 300 * t.needs),
     (r"It has no deadline: it is served after jobs that must run now, by the GPU-time that is left\.",
      lambda t, m: t.job.rewards is None),
     (r"It is best effort now: it can meet no deadline, or others need the GPUs for theirs\.",
