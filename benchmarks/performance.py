@@ -381,6 +381,19 @@ BENCHMARKS = (
         timeout_s=14_400.0,
     ),
     Benchmark(
+        "slo_trends",
+        "How UniSched behaves as one thing changes, beside what its paper says of that.",
+        (
+            Figure("statements", "statements of the paper"),
+            Figure("statements_held", "of these, held"),
+            Figure("measuring_wait_max_s", "longest wait to be measured, s"),
+            Figure("measuring_wait_over_static", "over that with two nodes kept for measuring", "<= 0.4"),
+            Figure("suspensions_slo", "stops per job with a deadline"),
+            Figure("suspensions_be", "stops per job without one"),
+        ),
+        timeout_s=14_400.0,
+    ),
+    Benchmark(
         "shares_exact",
         "Plans with teams keep caps, meet guarantees as the exact program does, and prove their gaps.",
         (

@@ -32,7 +32,7 @@ from .evaluation.page import between
 from .harness import finish, machine, needs, table
 from .slo import page
 from .slo.mixes import CHRONUS, MIXES, PHILLY, RULES, VENUS
-from .slo.runs import POLICIES, Run, found, made, run_all
+from .slo.runs import POLICIES, Run, found, made, run_all, simulated
 from .slo.statements import OWN, Means, least_missing, ratio, statements
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -127,7 +127,7 @@ def main() -> None:
         if options.again:
             for run in runs:
                 (options.out / run.name).unlink(missing_ok=True)
-        run_all(runs, options.out, options.processes)
+        run_all(runs, options.out, options.processes, simulated)
     means = means_of(found(runs, options.out))
     shown(means)
     if options.write:

@@ -49,9 +49,15 @@ def mix_of(name: str, days: tuple[float, float], seed: int) -> Mix:
         if name in PHILLY:
             jobs = read_trace(CHRONUS / f"trace_job_Philly_{PHILLY[name]}.csv.gz")
             return Mix(stretch(jobs, days), "120x v100:8", CHRONUS / "model_info.json")
+    return Mix(with_deadlines(venus(days), RULES[name], seed), "96x v100:8", None)
+
+
+def venus(days: tuple[float, float]) -> Workload:
+    """Return the jobs of some days of Venus, without deadlines."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # jobs without GPUs
         jobs = stretch(read_trace(VENUS / "venus_sept2020_gpu_jobs.csv.gz"), days)
-    jobs = jobs.select((jobs.duration_s >= LEAST_S) & (jobs.gpus <= MOST_GPUS))
-    return Mix(with_deadlines(jobs, RULES[name], seed), "96x v100:8", None)
+    return jobs.select((jobs.duration_s >= LEAST_S) & (jobs.gpus <= MOST_GPUS))
 
 
 def stretch(jobs: Workload, days: tuple[float, float]) -> Workload:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from coadapt.simulator.conditions import Conditions
@@ -66,27 +66,37 @@ def simulated(run: Run) -> dict[str, float]:
     }
 
 
-def _kept(folder: Path, run: Run) -> str:
+class Named(Protocol):
+    """Anything that is run: a dataclass with the name of its file."""
+
+    @property
+    def name(self) -> str: ...
+
+
+Kind = TypeVar("Kind", bound=Named)
+
+
+def _kept(folder: Path, how: Callable[[Kind], dict[str, float]], run: Kind) -> str:
     """Simulate a run, and write down what was found."""
-    figures = simulated(run)
+    figures = how(run)
     when = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
     path = folder / run.name
     part = path.with_suffix(".part")
-    part.write_text(json.dumps({"run": asdict(run), "when": when, "figures": figures}))
+    part.write_text(json.dumps({"run": vars(run), "when": when, "figures": figures}))
     part.replace(path)
     return run.name
 
 
-def run_all(runs: Iterable[Run], folder: Path, processes: int) -> None:
-    """Simulate the runs that are not in the folder yet."""
+def run_all(runs: Iterable[Kind], folder: Path, processes: int, how: Callable[[Kind], dict[str, float]]) -> None:
+    """Run what is not in the folder yet."""
     folder.mkdir(parents=True, exist_ok=True)
     missing = [run for run in runs if not (folder / run.name).is_file()]
     with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
-        for name in pool.map(partial(_kept, folder), missing):
+        for name in pool.map(partial(_kept, folder, how), missing):
             print(f"{name} is there", flush=True)
 
 
-def found(runs: Iterable[Run], folder: Path) -> dict[Run, dict[str, float]]:
+def found(runs: Iterable[Kind], folder: Path) -> dict[Kind, dict[str, float]]:
     """Return the figures of the runs that are in the folder."""
     there = {run: folder / run.name for run in runs if (folder / run.name).is_file()}
     return {run: json.loads(path.read_text())["figures"] for run, path in there.items()}

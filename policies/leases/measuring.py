@@ -88,11 +88,10 @@ def measured_apart(round: Round, measured: Mask) -> Mapping[str, Placement]:
 def without(round: Round, cluster: Cluster, left_out: Mask) -> Round:
     """Return the round of other nodes and without some jobs."""
     at, columns = np.flatnonzero(~left_out), round.columns
-    some: dict[str, Any] = {
-        f.name: column[at] for f in fields(columns) if isinstance(column := getattr(columns, f.name), np.ndarray)
-    }
-    kept = replace(columns, **some)
-    return replace(round, cluster=cluster, jobs=SomeJobs(round.jobs, at, kept))
+    kept: dict[str, Any] = {f.name: getattr(columns, f.name) for f in fields(columns)}
+    kept = {name: one[at] if isinstance(one, np.ndarray) else one for name, one in kept.items()}
+    columns = JobColumns(**kept)
+    return replace(round, cluster=cluster, jobs=SomeJobs(round.jobs, at, columns))
 
 
 def joined(round: Round, plan: Plan, left_out: Mask, apart: Mapping[str, Placement]) -> Plan:
