@@ -8,7 +8,8 @@ from benchmarks.slo.trends import DENSITIES, Setting, settings, statements
 from benchmarks.slo_trends import figures_of
 
 RUN = {
-    "miss_rate": 0.1, "be_jct_h": 5.0, "suspensions_deadline": 3.0, "suspensions_be": 1.0, "measuring_wait_max_s": 300.0,
+    "miss_rate": 0.1, "be_jct_h": 5.0, "suspensions_deadline": 3.0, "suspensions_be": 1.0,
+    "measuring_wait_max_s": 300.0,
 }  # fmt: skip
 
 
