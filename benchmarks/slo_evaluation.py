@@ -92,7 +92,7 @@ def written(means: Means, runs: Sequence[Run], folder: Path) -> None:
     loads = {mix: next(iter(policies.values()))["load"] for mix, policies in means.items()}
     first, last = made(runs, folder)
     sections = {
-        "machine": f"{machine()}; runs of {first} to {last}.",
+        "machine": f"{machine()};\nruns of {first} to {last}.",
         "mixes": page.mixes(means),
         "statements": page.statements(statements(means), loads),
     }
