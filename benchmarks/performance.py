@@ -312,7 +312,7 @@ BENCHMARKS = (
             Figure("jobs_lost", "jobs that did not succeed", "= 0"),
             Figure("samples_lost", "samples not trained exactly once", "= 0"),
             Figure("measured_samples_lost", "of jobs that were measured by training", "= 0"),
-            Figure("steps_again_max", "steps that a job did again without a kill"),
+            Figure("steps_again_max", "steps that a job did again whose node was not killed"),
             Figure("ended_by_metric", "jobs that a metric has ended, of `with_metric`"),
             Figure("live_miss_rate", "part of all worth that was missed, live"),
         ),
