@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
+from ...core.cluster import Cluster
 from ...core.deadline_answer import NOT_PLANNED, DeadlineAnswer, End, Planned, answer_of
-from ...core.job import Phase
+from ...core.job import JobSpec, Phase
 from ...core.rewards import OnMissed
 from ...core.schemas import Prediction
 from ..jobs.due import is_in_rounds, rewards_of
-from ..jobs.fitting_types import runs_somewhere
+from ..jobs.fitting_types import allowed_types
 from ..jobs.record import JobRecord
 from ..observers.hooks import RoundDone
 from .live_state import LEAST_MEASURING_S, MEASURED_IN, measuring_s
@@ -55,7 +56,7 @@ class DeadlineAnswers:
             is_known, planned = self._lengths.get(job.id), NOT_PLANNED
             if last is not None:
                 planned = last.plan.deadlines.get(job.id, planned)
-                if is_known is None and not runs_somewhere(job.spec, last.round.cluster):
+                if not job.target and not _fits(job.spec, last.round.cluster):
                     planned = Planned(given_up=True)
             told = answered(job, planned, is_known, self._predicted(job.id), now, usual_s)
             if told is not None:
@@ -91,6 +92,12 @@ def answered(
         before=job.answer,
         on_missed=job.spec.on_missed or OnMissed.BEST_EFFORT,
     )
+
+
+def _fits(spec: JobSpec, cluster: Cluster) -> bool:
+    """Return whether there are as many GPUs of a type as a job needs at least."""
+    least, there = spec.resources.gpus or spec.resources.min_gpus, cluster.of_pool(spec.pool or "").capacity()
+    return any(there[gpu_type] >= least for gpu_type in allowed_types(spec, cluster))
 
 
 def end_of(predicted: Prediction | None) -> End | None:
