@@ -312,7 +312,7 @@ BENCHMARKS = (
             Figure("jobs_lost", "jobs that did not succeed", "= 0"),
             Figure("samples_lost", "samples not trained exactly once", "= 0"),
             Figure("measured_samples_lost", "of jobs that were measured by training", "= 0"),
-            Figure("steps_again_max", "steps that a job did again without a kill"),
+            Figure("steps_again_max", "steps that a job did again whose node was not killed"),
             Figure("ended_by_metric", "jobs that a metric has ended, of `with_metric`"),
             Figure("live_miss_rate", "part of all worth that was missed, live"),
         ),
@@ -357,16 +357,16 @@ BENCHMARKS = (
                 Figure(f"{mix}/load", f"{mix}: GPU-hours asked for, over those there"),
                 Figure(f"{mix}/unisched/miss_rate", f"{mix}: the part of all worth that was missed"),
                 Figure(f"{mix}/miss_over_laxity", f"{mix}: missed, over `laxity`", "<= 1"),
-                Figure(f"{mix}/miss_over_published", f"{mix}: missed, over UniSched as published", "<= 1"),
+                Figure(f"{mix}/miss_over_published", f"{mix}: missed, over as published", "<= 1"),
                 Figure(f"{mix}/miss_over_themis", f"{mix}: missed, over `themis`", themis),
                 Figure(f"{mix}/miss_over_optimus", f"{mix}: missed, over `optimus`", optimus),
                 Figure(
                     f"{mix}/miss_over_best_deadline_peer",
-                    f"{mix}: missed, over the best of `three_sigma`, `hydra` and `genie`",
+                    f"{mix}: missed, over the best peer",
                     peer,
                 ),
                 *(
-                    Figure(f"{mix}/be_jct_over_{other}", f"{mix}: JCT without a deadline, over `{other}`", wanted)
+                    Figure(f"{mix}/be_jct_over_{other}", f"{mix}: best-effort JCT, over `{other}`", wanted)
                     for other, wanted in (
                         ("laxity", "<= 1.01"),
                         ("published", "<= 0.9"),

@@ -219,7 +219,7 @@ def main() -> int:
             rows = live.run(jobs)
             (out / "trace.jsonl").write_text("".join(f"{line}\n" for line in client.trace()))
         (out / "jobs.json").write_text(json.dumps(rows))
-        figures = answers_of(live, rows, jobs) | samples_of(rows, jobs) | compared(out)
+        figures = answers_of(live, rows, jobs) | samples_of(rows, jobs, live.kills[-1]) | compared(out)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     finish("slo_live", figures | {"kills": len(live.kills), "seconds": round(time.monotonic() - began_s, 1)})
@@ -254,18 +254,19 @@ def answers_of(live: Live, rows: Sequence[dict[str, Any]], jobs: Sequence[Drawn]
     }
 
 
-def samples_of(rows: Sequence[dict[str, Any]], jobs: Sequence[Drawn]) -> dict[str, float]:
-    """Return the figures of what jobs have trained."""
+def samples_of(rows: Sequence[dict[str, Any]], jobs: Sequence[Drawn], killed_s: float) -> dict[str, float]:
+    """Return the figures of what jobs have trained. `killed_s`: when a node was killed."""
     lost, measured, again, by_metric = 0, 0, 0, 0
     for row, job in zip(rows, jobs, strict=True):
         metrics = row["metrics"]
         mine = abs(int(metrics.get("steps", 0)) - STEPS * job.epochs) * BATCH
         lost += mine
-        if not row["recoveries"]:  # one that was killed goes back to its checkpoint
-            again = max(again, int(metrics.get("steps_again", 0)))
+        ran = (row["started_s"] or row["finished_s"] or 0.0) <= killed_s <= (row["finished_s"] or 0.0)
+        repeated = 0 if ran else int(metrics.get("steps_again", 0))  # with its node it goes back to its checkpoint
+        again = max(again, repeated)
         if job.is_new:
-            measured += mine + (0 if row["recoveries"] else int(metrics.get("steps_again", 0)) * BATCH)
-        by_metric += job.spec.training.target is not None and row["fraction"] < 1.0
+            measured += mine + repeated * BATCH
+        by_metric += row["reason"] == "reached its target"
     return {
         "jobs": len(rows),
         "jobs_lost": sum(row["phase"] != "succeeded" for row in rows),

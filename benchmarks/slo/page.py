@@ -8,12 +8,12 @@ from collections.abc import Mapping, Sequence
 from .statements import Means, Statement
 
 COLUMNS = (
-    ("miss_rate", "worth missed (%)", 100.0),
-    ("be_jct_h", "best-effort JCT (h)", 1.0),
-    ("deadline_jct_h", "JCT with a deadline (h)", 1.0),
-    ("suspensions_deadline", "stops, deadline", 1.0),
+    ("miss_rate", "missed (%)", 100.0),
+    ("be_jct_h", "best effort (h)", 1.0),
+    ("deadline_jct_h", "deadline (h)", 1.0),
+    ("suspensions_deadline", "stops", 1.0),
     ("suspensions_be", "stops, best effort", 1.0),
-    ("policy_p99_s", "decision, p99 (s)", 1.0),
+    ("policy_p99_s", "p99 (s)", 1.0),
 )
 
 

@@ -74,9 +74,7 @@ def _paper(means: Means) -> Iterator[Statement]:
             mixed = mix in MIXED
             said, aim = ("1/0.95 to 1/2.77", 1.0) if mixed else ("1/1.17 to 1/4.82", 1 / 1.17)
             value = ratio(means, mix, "miss_rate", best)
-            yield Statement(
-                "6a, #3" if mixed else "6a, #2", mix, f"misses over {best}, the best", said, aim, value
-            )
+            yield Statement("6a, #3" if mixed else "6a, #2", mix, f"misses over {best}", said, aim, value)
         if mix not in MIXED:
             continue
         for peer in (*DEADLINE_PEERS, *BLIND):
@@ -84,7 +82,7 @@ def _paper(means: Means) -> Iterator[Statement]:
                 blind = peer in BLIND
                 said, aim = ("1/1.18 to 1/3.11", nan) if blind else ("1/1.66 to 1/4.02", 1 / 1.18)
                 value = ratio(means, mix, "be_jct_h", peer)
-                yield Statement("6b, #7", mix, f"best-effort JCT over {peer}", said, aim, value)
+                yield Statement("6b, #7", mix, f"best effort over {peer}", said, aim, value)
     for trace in ("p", "h"):
         one, two = f"{trace}_mix1", f"{trace}_mix2"
         if OWN in means.get(one, ()) and OWN in means.get(two, ()):
@@ -92,9 +90,7 @@ def _paper(means: Means) -> Iterator[Statement]:
             yield Statement("6a, #5", two, "misses over those of MIX1", "clearly lower", 1.0, value)
     for mix in (mix for mix in MIXED if PUBLISHED in means.get(mix, ())):
         value = over(means[mix][PUBLISHED]["suspensions_be"], means[mix][PUBLISHED]["suspensions_deadline"])
-        yield Statement(
-            "8, #13", mix, "stops as published, best effort over deadlines", "markedly fewer", 1.0, value
-        )
+        yield Statement("8, #13", mix, "stops, best effort over others", "markedly fewer", 1.0, value)
 
 
 def _beside(means: Means) -> Iterator[Statement]:
@@ -102,17 +98,17 @@ def _beside(means: Means) -> Iterator[Statement]:
     both = [mix for mix in MIXES if OWN in means.get(mix, ()) and PUBLISHED in means[mix]]
     if both:
         own, theirs = (sum(means[mix][who]["miss_rate"] for mix in both) for who in (OWN, PUBLISHED))
-        yield Statement("", "all", "misses over as published, mean", "", 1.0, over(own, theirs))
+        yield Statement("", "all", "misses over as published", "", 1.0, over(own, theirs))
         mixed = [mix for mix in both if mix in MIXED]
         own, theirs = (sum(means[mix][who]["be_jct_h"] for mix in mixed) for who in (OWN, PUBLISHED))
         if mixed:
-            yield Statement("", "all", "best-effort JCT over as published, mean", "", 0.9, over(own, theirs))
+            yield Statement("", "all", "best effort over as published", "", 0.9, over(own, theirs))
     for mix in (mix for mix in MIXES if {OWN, "laxity"} <= set(means.get(mix, ()))):
         more = means[mix][OWN]["miss_rate"] - means[mix]["laxity"]["miss_rate"]
         yield Statement("", mix, "misses less those of laxity", "", POINTS, more)
         if mix in MIXED:
             value = ratio(means, mix, "be_jct_h", "laxity")
-            yield Statement("", mix, "best-effort JCT over laxity", "", SLOWER, value)
+            yield Statement("", mix, "best effort over laxity", "", SLOWER, value)
 
 
 def _time(means: Means) -> Iterator[Statement]:

@@ -31,8 +31,8 @@ def test_a_statement_counts_where_both_sides_were_run() -> None:
     means = means_of(done(unisched=0.01, themis=0.2, hydra=0.02))
     held = {one.what: one.holds for one in statements(means) if one.counts}
     assert held["misses over themis"]
-    assert held["misses over hydra, the best"]
-    assert not held["best-effort JCT over hydra"]
+    assert held["misses over hydra"]
+    assert not held["best effort over hydra"]
     assert "misses over optimus" not in held
     figures = figures_of(means)
     assert figures["p_mix1/miss_over_themis"] == pytest.approx(0.05)

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 
-from ...core.deadline_answer import NOT_PLANNED, DeadlineAnswer, End, Planned, answer_of
-from ...core.job import Phase
+from ...core.cluster import Cluster
+from ...core.deadline_answer import NOT_PLANNED, Answer, DeadlineAnswer, End, Planned, answer_of
+from ...core.job import JobSpec, Phase
 from ...core.rewards import OnMissed
 from ...core.schemas import Prediction
 from ..jobs.due import is_in_rounds, rewards_of
-from ..jobs.fitting_types import runs_somewhere
+from ..jobs.fitting_types import allowed_types
 from ..jobs.record import JobRecord
 from ..observers.hooks import RoundDone
 from .live_state import LEAST_MEASURING_S, MEASURED_IN, measuring_s
 
+SILENT_S = 120.0  # after which a job that has not reported counts as it was seen last
 FIRST_REPORT_S = 60.0  # from its start until a job that is not measured has told how fast it is
 
 
@@ -23,12 +26,16 @@ class DeadlineAnswers:
     Args:
         records: returns the jobs that have not ended.
         predicted: returns when a job starts and ends, by its id; None: nothing is foretold of it.
+        began_s: when the service began. What running jobs did meanwhile is not known until they report again.
     """
 
     def __init__(
-        self, records: Callable[[], Iterable[JobRecord]], predicted: Callable[[str], Prediction | None]
+        self,
+        records: Callable[[], Iterable[JobRecord]],
+        predicted: Callable[[str], Prediction | None],
+        began_s: float = 0.0,
     ) -> None:
-        self._records, self._predicted = records, predicted
+        self._records, self._predicted, self._began_s = records, predicted, began_s
         self._round: int | None = None  # of which these are: whether it knew how long jobs take
         self._lengths: Mapping[str, bool] = {}
 
@@ -41,6 +48,12 @@ class DeadlineAnswers:
         jobs = {job.id: job for job in self._records()}
         told = self._told(jobs.values(), last, now)
         return {job: one for job, one in told.items() if one.answer is not jobs[job].answer}
+
+    def _has_reported(self, job: JobRecord, now: float) -> bool:
+        """Return whether a job that was told something and runs has reported since the service began."""
+        if job.answer is None or not job.target or now > self._began_s + SILENT_S:
+            return True
+        return bool(job.reached) and job.reached[-1][0] >= self._began_s
 
     def _told(self, jobs: Iterable[JobRecord], last: RoundDone | None, now: float) -> dict[str, DeadlineAnswer]:
         asked = [job for job in jobs if is_in_rounds(job)]
@@ -55,11 +68,14 @@ class DeadlineAnswers:
             is_known, planned = self._lengths.get(job.id), NOT_PLANNED
             if last is not None:
                 planned = last.plan.deadlines.get(job.id, planned)
-                if is_known is None and not runs_somewhere(job.spec, last.round.cluster):
+                if not job.target and not _fits(job.spec, last.round.cluster):
                     planned = Planned(given_up=True)
             told = answered(job, planned, is_known, self._predicted(job.id), now, usual_s)
-            if told is not None:
-                found[job.id] = told
+            if told is None:
+                continue
+            if job.answer is not None and told.answer is not Answer.MISSED and not self._has_reported(job, now):
+                told = replace(told, answer=job.answer)
+            found[job.id] = told
         return found
 
 
@@ -91,6 +107,12 @@ def answered(
         before=job.answer,
         on_missed=job.spec.on_missed or OnMissed.BEST_EFFORT,
     )
+
+
+def _fits(spec: JobSpec, cluster: Cluster) -> bool:
+    """Return whether there are as many GPUs of a type as a job needs at least."""
+    least, there = spec.resources.gpus or spec.resources.min_gpus, cluster.of_pool(spec.pool or "").capacity()
+    return any(there[gpu_type] >= least for gpu_type in allowed_types(spec, cluster))
 
 
 def end_of(predicted: Prediction | None) -> End | None:

@@ -101,7 +101,7 @@ def assembled(settings: Settings, begun: str) -> Parts:
     )
     folders, history = FolderHook(store, machines, settings, clock), MetricsHistory(store)
     forecaster = Forecaster(store, settings, clock, teams=lambda: cycle.teams.now)
-    answers = DeadlineAnswers(lambda: store.unretired.values(), forecaster.prediction)
+    answers = DeadlineAnswers(lambda: store.unretired.values(), forecaster.prediction, clock.steady_s())
     cycle = SchedulingCycle(
         store,
         policy.now,

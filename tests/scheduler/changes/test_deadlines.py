@@ -5,10 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from coadapt.core.deadline_answer import Answer
 from coadapt.core.job_limits import JobLimitError
 from coadapt.core.rewards import Rewards
 from coadapt.policies.contract.round import Plan, Round
 from coadapt.policies.contract.traits import PolicyTraits
+from coadapt.scheduler.forecasts.deadline_answers import DeadlineAnswers
 
 from tests.support.api import service_of
 from tests.support.cycles import World
@@ -190,3 +192,21 @@ ANSWERS = {
 @pytest.mark.parametrize("story", ANSWERS, ids=str)
 def test_answers(tmp_path: Path, story: str) -> None:
     World(tmp_path, "1x t4:4", traits=SERVES).play(ANSWERS[story])
+
+
+def test_a_restarted_service_changes_no_answer_of_a_running_job_before_it_reports(tmp_path: Path) -> None:
+    world = World(tmp_path, "1x t4:4", traits=SERVES)
+    world.play(
+        "submit a unprofiled deadline=1h\nwish a t4-000:2\ngo\nruns a\nforetell a 30 1\ngo\nforetell a 90 1"
+    )
+    now, last = world.clock.now_s, world.cycle.last_round
+    answers = DeadlineAnswers(lambda: world.store.unretired.values(), world.predicted.get, began_s=now)
+    assert not answers.news(last, now)
+    shown = answers.of(world.job("a"), last, now)
+    assert shown is not None
+    assert shown.answer is Answer.ON_TIME
+    later = DeadlineAnswers(lambda: world.store.unretired.values(), world.predicted.get, began_s=now - 130)
+    assert later.news(last, now), "it is not waited for for ever"
+    world.play("after 5\nreport a t4")
+    found = answers.news(world.cycle.last_round, world.clock.now_s)
+    assert found[world.ids["a"]].answer is Answer.CANNOT
