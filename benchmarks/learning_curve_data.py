@@ -9,6 +9,7 @@ from functools import cache
 import numpy as np
 from coadapt.core.training_config import MetricTarget
 from coadapt.estimators.curves.curve import Curve
+from coadapt.simulator.traces.workload import TraceCurve
 
 from .harness import needs
 from .measured_profiles import TRACES
@@ -60,4 +61,13 @@ def measured_curves() -> tuple[MeasuredCurve, ...]:
             with path.open(newline="") as file:
                 values = np.array([float(row["metric"]) for row in csv.DictReader(file)])
             found.append(MeasuredCurve(model, int(path.stem.split("-")[1]), values))
+    return tuple(found)
+
+
+def known_curves() -> tuple[TraceCurve, ...]:
+    """Return the curves as simulated jobs have them; a model's are runs of one script."""
+    found = []
+    for run in measured_curves():
+        best = float(run.sign * (run.sign * run.values).max())
+        found.append(TraceCurve(tuple(run.values.tolist()), best, run.sign > 0, run.model))
     return tuple(found)

@@ -386,6 +386,8 @@ BENCHMARKS = (
         (
             Figure("statements", "statements of the paper"),
             Figure("statements_held", "of these, held"),
+            Figure("duration_rel_err_mid", "error of lengths told at half of training (7d)", "<= 0.1"),
+            Figure("duration_rel_err_mid_metric", "of jobs that a metric ends"),
             Figure("measuring_wait_max_s", "longest wait to be measured, s"),
             Figure("measuring_wait_over_static", "over that with two nodes kept for measuring", "<= 0.4"),
             Figure("suspensions_slo", "stops per job with a deadline"),

@@ -10,12 +10,15 @@ import numpy as np
 from coadapt.policies.leases.options import VARIANTS
 from coadapt.simulator.conditions import Conditions
 from coadapt.simulator.engine.engine import Timing
+from coadapt.simulator.jobs.fixed_length import FixedLengthWorld
 from coadapt.simulator.jobs.lengths import Lengths
 from coadapt.simulator.replay import simulation, source_of
 from coadapt.simulator.results.deadlines import deadline_figures
 from coadapt.simulator.traces.cluster_file import read_cluster
+from coadapt.simulator.traces.curves import CurveRule, with_curves
 from coadapt.simulator.traces.deadlines import with_deadlines
 
+from ..learning_curve_data import known_curves
 from .mixes import PHILLY, RULES, mix_of, venus
 from .runs import POLICIES, ROUND_S
 from .statements import DEADLINE_PEERS, Statement, over
@@ -35,6 +38,7 @@ class Setting:
 
     rule: values of the rule by which jobs have deadlines, for jobs of Venus. under: of `Conditions`.
     apart: whether each job has a script of its own, so that each is measured.
+    metric: the part of jobs that a metric ends, by measured learning curves.
     """
 
     trend: str
@@ -45,6 +49,7 @@ class Setting:
     rule: Mapping[str, float] = field(default_factory=dict)
     under: Mapping[str, Any] = field(default_factory=dict)
     apart: bool = False
+    metric: float = 0.0
 
     def __hash__(self) -> int:
         return hash(self.name)
@@ -80,13 +85,25 @@ def settings() -> list[Setting]:
                 under={"restart_scale": cost})
         for cost in COSTS for aware in (True, False)
     ]  # fmt: skip
+    found += [
+        Setting("stopping", which, options={**PUBLISHED, "iter_estimator": which}, metric=0.2)
+        for which in ("on", "max_iter")
+    ]
     measured = {"lengths": Lengths.MEASURED}
     found += [
         Setting("measuring", which, "p_mix1", options={**PUBLISHED, "profiler": which}, under=measured, apart=True)
         for which in ("unified", "static")
     ]
     found += [
-        Setting("chronus", f"{mix}-{variant}", mix, options=_of_variant(variant), under=measured, apart=True)
+        Setting(
+            "chronus",
+            f"{mix}-{variant}",
+            mix,
+            options=_of_variant(variant),
+            under=measured,
+            apart=True,
+            metric=0.2,
+        )
         for mix in ("h_mix1", "p_mix1")
         for variant in VARIANTS
     ]
@@ -103,6 +120,8 @@ def simulated(setting: Setting) -> dict[str, float]:
     jobs = mix.jobs
     if setting.rule and setting.mix not in PHILLY:
         jobs = with_deadlines(venus(days), replace(RULES[setting.mix], **setting.rule), 0)
+    if setting.metric:
+        jobs = with_curves(jobs, known_curves(), CurveRule(setting.metric), 0)
     if setting.apart:
         jobs = replace(jobs, users=jobs.ids)
     nodes, under = read_cluster(mix.nodes), Conditions(Timing(ROUND_S), node_speeds=mix.speeds, **setting.under)
@@ -120,7 +139,7 @@ Found = Mapping[str, Mapping[str, float]]  # by name of a setting, without its s
 
 def statements(found: Found) -> list[Statement]:
     """Return all statements of which both sides were run."""
-    every = (_density, _lease, _objective, _placement, _noise, _costs, _measuring, _chronus)
+    every = (_density, _lease, _objective, _placement, _noise, _costs, _stopping, _measuring, _chronus)
     return [one for how in every for one in how(found)]
 
 
@@ -191,6 +210,11 @@ def _costs(found: Found) -> Iterator[Statement]:
         yield Statement("9c", "costs", "gap at the least cost less the largest", "", 0.0, gaps[0] - gaps[-1])
 
 
+def _stopping(found: Found) -> Iterator[Statement]:
+    what = "misses over planning with all of the training"
+    yield from _less(found, "9b", what, "stopping-on", "stopping-max_iter")
+
+
 def _measuring(found: Found) -> Iterator[Statement]:
     own, static = "measuring-unified", "measuring-static"
     yield from _less(found, "9a", "longest wait over static nodes", own, static, "measuring_wait_max_s", 0.4)
@@ -210,3 +234,24 @@ def _chronus(found: Found) -> Iterator[Statement]:
         selector = f"chronus-{mix}-chronus+selector"
         what = f"{mix}: best-effort JCT with its selector over CHRONUS"
         yield from _less(found, "12b", what, selector, chronus, "be_jct_h")
+
+
+def told_at_half() -> dict[str, float]:
+    """Return the relative errors of the lengths that are told at half of training, for the jobs of Helios.
+
+    Jobs end as if none had waited.
+    """
+    jobs = with_curves(venus(STRETCH["h_mix2"]), known_curves(), CurveRule(), 0)
+    told = FixedLengthWorld(jobs).told
+    ends_s, half_s = jobs.submit_s + jobs.duration_s, jobs.duration_s / 2
+    errors = np.zeros(len(jobs))
+    for job in np.argsort(jobs.submit_s + half_s, kind="stable").tolist():
+        now = float(jobs.submit_s[job] + half_s[job])
+        told.learn(now, np.where(ends_s <= now, ends_s, np.nan), np.zeros(len(jobs)))
+        left_s = told.expected(job, float(half_s[job])).mean_s
+        errors[job] = abs(left_s - half_s[job]) / jobs.duration_s[job]
+    by_metric = np.array([curve is not None for curve in jobs.curves])
+    return {
+        "duration_rel_err_mid": float(errors.mean()),
+        "duration_rel_err_mid_metric": float(errors[by_metric].mean()),
+    }

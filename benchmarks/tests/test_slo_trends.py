@@ -31,7 +31,7 @@ def test_all_runs_give_all_statements_of_the_trends() -> None:
     every = {one.name.removesuffix(".json"): RUN for one in settings()}
     found = statements(every)
     assert {one.row for one in found} == {
-        "6c", "6d", "8", "9a", "9c", "9d", "10a", "10b", "10c", "11", "12a", "12b",
+        "6c", "6d", "8", "9a", "9b", "9c", "9d", "10a", "10b", "10c", "11", "12a", "12b",
     }  # fmt: skip
     assert len({(one.mix, one.what) for one in found}) == len(found)
     figures = figures_of(every)

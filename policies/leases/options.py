@@ -42,7 +42,7 @@ class UniSchedOptions(BaseModel):
     iter_estimator: whether jobs that a metric ends are planned with that, or with all of their training.
     profile: jobs are measured as they train, or for a lease that counts for nothing. None: as `published` says.
     profiler: they are measured in the same program, or on measuring_nodes nodes that are kept for that.
-    time_limit_s: of the program. Where that is short, the last plan counts, one lease further.
+    time_limit_s: of the program.
     least_speed: beyond the paper: a job lies apart where it is that fast, over its speed together.
     type_blind: as for policies with queues.
     """

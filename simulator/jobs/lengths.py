@@ -14,6 +14,7 @@ from ..traces.workload import Ints, Workload
 from .foretold_lengths import ToldEstimates, ToldForetold
 from .learned_lengths import ToldLearned
 from .told import Told, ToldByTrace, ToldNothing
+from .told_curves import ToldCurves
 from .told_measured import ToldMeasured
 from .told_noisy import ToldNoisy
 
@@ -67,6 +68,8 @@ def told_of(lengths: Lengths, workload: Workload, restart_s: Callable[[int], flo
         true: Told = ToldLengths(restart_s, workload)
         if sources.deviation:
             true = ToldNoisy(restart_s, workload, sources.deviation, sources.seed)
+        if any(workload.curves):
+            true = ToldCurves(true, workload)
         return true if lengths is Lengths.TOLD else ToldMeasured(true, workload)
     if lengths is Lengths.LEARNED:
         return ToldLearned(restart_s, workload)

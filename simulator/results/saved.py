@@ -184,6 +184,7 @@ def _outcome(about: Mapping[str, Any], columns: Mapping[str, np.ndarray]) -> Out
             uses=(None,) * count,
             restart_s=np.full(count, np.nan),
             inputs=(None,) * count,
+            curves=(None,) * count,
             began_s=float(about["began_s"]),
         ),
         cluster=_cluster(about["nodes"]),

@@ -24,6 +24,37 @@ Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
+class TraceCurve:
+    """What a metric of a job is after each of its epochs, and the value with which it ends.
+
+    rises: whether it rises to its target. name: of the script; "": that of the job.
+
+    Raise ValueError, in one sentence, for a curve that does not reach its target.
+    """
+
+    values: tuple[float, ...]
+    target: float
+    rises: bool = True
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        if not np.isfinite([*self.values, self.target]).all():
+            raise ValueError("curve: values and target must be finite")
+        if self._first is None:
+            raise ValueError(f"curve: none of its {len(self.values)} values reaches the target {self.target:g}")
+
+    @property
+    def _first(self) -> int | None:
+        sign = 1.0 if self.rises else -1.0
+        return next((i for i, value in enumerate(self.values) if sign * value >= sign * self.target), None)
+
+    @property
+    def reached(self) -> int:
+        """The epoch, from 1 on, that first reaches the target."""
+        return 1 + (self._first or 0)
+
+
+@dataclass(frozen=True)
 class TraceJob:
     """One submission.
 
@@ -37,6 +68,7 @@ class TraceJob:
     `uses`: what it uses of its GPUs. `restart_s`: what a start elsewhere costs it; None: what it costs all.
     `input`: samples/s that it reads and prepares; None: its GPUs never wait for input.
     `rewards`: what ending by when is worth; None: it has no deadline.
+    `curve`: of the metric that ends it; its duration is that until then. None: no metric does.
     """
 
     __pydantic_config__ = ConfigDict(extra="forbid")
@@ -64,6 +96,7 @@ class TraceJob:
     restart_s: float | None = None
     input: MeasuredSensitivity | None = None
     rewards: Rewards | None = None
+    curve: TraceCurve | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,6 +126,7 @@ class Workload:
     restart_s: Floats  # nan: what a start costs all
     inputs: tuple[Sensitivity | None, ...]  # in samples/s; None: GPUs never wait for input
     rewards: tuple[Rewards | None, ...]
+    curves: tuple[TraceCurve | None, ...]
     began_s: float = 0.0  # seconds since 1970 at second 0 of the trace, by the clock of its cluster
 
     @classmethod
@@ -140,6 +174,7 @@ class Workload:
             restart_s=_known([row.restart_s for row in rows]),
             inputs=tuple(row.input for row in rows),
             rewards=tuple(row.rewards for row in rows),
+            curves=tuple(row.curve for row in rows),
             began_s=began_s,
         )
 
