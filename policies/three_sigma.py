@@ -36,7 +36,7 @@ class ThreeSigmaOptions(QueueingOptions):
     """
 
     cycle_s: float = Field(default=60.0, gt=0)
-    most_ahead_s: float = Field(default=172_800.0, gt=0)
+    most_ahead_s: float = Field(default=180_000.0, gt=0)
     gap: float = Field(default=1e-3, ge=0)
     time_limit_s: float = Field(default=0.5, gt=0)
 

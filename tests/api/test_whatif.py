@@ -46,7 +46,7 @@ BAD = [
     ({"nodes": "many"}, "nodes: 'many' is not of the form '2x t4:4'"),
     ({"nodes": "-2x t4:4"}, "nodes: -2x t4:4: the cluster has 1 such node"),
     ({"nodes": "-1x t4:4"}, "whatif: no node would be left"),
-    ({"policy": "wisest"}, "policy: 'wisest' is unknown; accepted: coadapt, "),
+    ({"policy": "wisest"}, "policy: 'wisest' is unknown; accepted: anticipatory, "),
     ({"policy": "fifo", "policy_options": {"speed": 3}}, "policy fifo: option 'speed' is unknown; accepted: "),
     ({"without": ["t4-999"]}, "without: 't4-999' is no node of this cluster; its nodes are t4-000"),
     ({"like": ["z-99"]}, "no job z-99"),

@@ -123,7 +123,16 @@ def test_bad_ranges_and_values_are_one_sentence(ranges: dict[str, str], fixed: d
     assert "\n" not in str(raised.value)
 
 
-@pytest.mark.parametrize("policy", policy_names())
+RULES = ("team_queues", "virtual_clock")  # whose options choose a rule and no number
+
+
+@pytest.mark.parametrize("policy", RULES)
+def test_a_policy_without_numbers_to_choose_is_refused(policy: str) -> None:
+    with pytest.raises(ValueError, match=f"policy {policy}: none of its options can be searched"):
+        space_of(options_model(policy), f"policy {policy}", {}, {})
+
+
+@pytest.mark.parametrize("policy", [name for name in policy_names() if name not in RULES])
 def test_what_is_drawn_of_each_policy_is_accepted_by_it(policy: str) -> None:
     found = space_of(options_model(policy), f"policy {policy}", {}, {})
     random = np.random.default_rng(0)

@@ -224,7 +224,7 @@ ESTIMATES = [
     BadForesight(
         "lengths of an unknown kind",
         Simulated("--lengths guessed"),
-        "--lengths: 'guessed'; accepted: told, learned, unknown, foretold, perturbed, estimated",
+        "--lengths: 'guessed'; accepted: told, learned, unknown, foretold, perturbed, estimated, measured",
     ),
 ]
 
@@ -278,7 +278,7 @@ NAMES = [
     BadForesight(
         "an unknown service",
         Both("--service duratoins"),
-        "--service: 'duratoins' is unknown; accepted: arrivals, durations, energy",
+        "--service: 'duratoins' is unknown; accepted: arrivals, durations, energy, team_load",
     ),
     BadForesight(
         "a service given twice",
@@ -404,7 +404,7 @@ SERIES = [
 
 JOB_FIELDS = (
     "id, submit_s, gpus, duration_s, application, batch_size, adaptivity, virtual_cluster, user, ready_after_s, "
-    "max_gpus, model, steps, preemptible, profiles, name, cpus, state, waited_s, uses, restart_s, input, rewards"
+    "max_gpus, model, steps, preemptible, profiles, name, cpus, state, waited_s, uses, restart_s, input, rewards, curve"
 )
 FEATURES = [
     BadForesight(

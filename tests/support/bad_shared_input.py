@@ -267,7 +267,11 @@ BAD_SHARED_INPUT: list[tuple[str, Way, str]] = [
         tried(nodes="+10000x t4:4"),
         "nodes: ",
     ),
-    ("what-if: a policy that is none", tried(policy="wisest"), "policy: 'wisest' is unknown; accepted: coadapt, "),
+    (
+        "what-if: a policy that is none",
+        tried(policy="wisest"),
+        "policy: 'wisest' is unknown; accepted: anticipatory, ",
+    ),
     (
         "what-if: a job file with an error",
         tried(submit=[{"spec": {"name": "x y", "script": "t.py"}}]),
