@@ -404,7 +404,8 @@ SERIES = [
 
 JOB_FIELDS = (
     "id, submit_s, gpus, duration_s, application, batch_size, adaptivity, virtual_cluster, user, ready_after_s, "
-    "max_gpus, model, steps, preemptible, profiles, name, cpus, state, waited_s, uses, restart_s, input, rewards, curve"
+    "max_gpus, model, steps, preemptible, profiles, name, cpus, state, waited_s, uses, restart_s, "
+    "input, rewards, curve"
 )
 FEATURES = [
     BadForesight(

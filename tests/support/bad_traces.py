@@ -186,7 +186,7 @@ BAD_TRACES = [
         job(gpu=4),
         "{path}: line 1: gpu is no field of a job; accepted: id, submit_s, gpus, duration_s, application, "
         "batch_size, adaptivity, virtual_cluster, user, ready_after_s, max_gpus, model, steps, preemptible, "
-        "profiles, name, cpus, state, waited_s, uses, restart_s, input, rewards",
+        "profiles, name, cpus, state, waited_s, uses, restart_s, input, rewards, curve",
     ),
     BadTrace(
         "JSON with neither length nor application",
