@@ -72,6 +72,7 @@ def tell(folder: str) -> dict[str, Any]:
             held.set()  # it is acknowledged while no scheduler is there
             client.cluster()
             told["after"] = client.test_webhook("mine", timeout_s=60.0)
+            receiver.until(4, timeout_s=60.0)  # what was held may be counted first
             told["got"] = [(got.document["type"], got.document["data"].get("job")) for got in receiver.got]
             told["ids"] = [got.id for got in receiver.got]
             told["job"] = job_id
