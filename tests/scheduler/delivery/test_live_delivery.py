@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import signal
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -76,7 +77,10 @@ def tell(folder: str) -> dict[str, Any]:
             told["got"] = [(got.document["type"], got.document["data"].get("job")) for got in receiver.got]
             told["ids"] = [got.id for got in receiver.got]
             told["job"] = job_id
-            told["waiting"] = client.webhooks()[0]["waiting"]
+            until_s = time.monotonic() + 60.0
+            while (waiting := client.webhooks()[0]["waiting"]) and time.monotonic() < until_s:
+                time.sleep(0.2)  # between two looks, up to a limit
+            told["waiting"] = waiting
         client.close()
     finally:
         local_cluster.down(state_dir, grace_s=2.0)
