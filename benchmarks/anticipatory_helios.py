@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import argparse
 import csv
-import math
 import tempfile
 import time
 import warnings
@@ -31,6 +30,7 @@ from coadapt.simulator.engine.engine import Timing
 from coadapt.simulator.engine.foreseeing import Foresees
 from coadapt.simulator.engine.outcome import Outcome
 from coadapt.simulator.replay import simulation, source_of
+from coadapt.simulator.results.against import compared
 from coadapt.simulator.traces.cluster_file import read_cluster
 from coadapt.simulator.traces.readers import read_trace
 from coadapt.simulator.traces.workload import Workload
@@ -39,7 +39,7 @@ from .arguments import at_least
 from .harness import DATA, finish, needs, table
 
 TRACE, SIZES = DATA / "helios" / "venus_sept2020_gpu_jobs.csv.gz", DATA / "lucid" / "venus_vc_config.csv"
-DAY_S, WARM_UP_DAYS, LATE_S = 86_400.0, 2.0, 1.0
+DAY_S, WARM_UP_DAYS = 86_400.0, 2.0
 REFERENCE = "reference"
 
 
@@ -112,22 +112,13 @@ def simulated(teams: Teams, case: Case, folder: Path) -> tuple[Outcome, float]:
     return made.run(), time.perf_counter() - began
 
 
-def compared(reference: Outcome, outcome: Outcome) -> dict[str, float]:
+def figures_of(reference: Outcome, outcome: Outcome) -> dict[str, float]:
     """Return the figures of jobs that were submitted after the warm-up."""
-    submit_s = reference.workload.submit_s
-    counts = submit_s >= submit_s.min() + WARM_UP_DAYS * DAY_S
-    before, after = reference.jct_s[counts], outcome.jct_s[counts]
-    speedup, late_s = before / after, np.maximum(after - before, 0.0)
-    late_s[late_s <= LATE_S] = 0.0
-    return {
-        "geomean": math.exp(float(np.log(speedup).mean())),
-        "ratio": float(before.mean() / after.mean()),
-        "p95": float(np.quantile(speedup, 0.95)),
-        "p5": float(np.quantile(speedup, 0.05)),
-        "slowed_percent": 100 * float((late_s > 0).mean()),
-        "slowdown_total_min": float(late_s.sum()) / 60,
-        "slowdown_worst_min": float(late_s.max()) / 60,
-        "mean_jct_h": float(after.mean()) / 3600,
+    found = compared(outcome, reference, WARM_UP_DAYS * DAY_S)
+    named = {"speedup_geomean": "geomean", "speedup_of_means": "ratio", "speedup_p95": "p95", "speedup_p5": "p5"}
+    kept = (*named, "slowed_percent", "slowdown_total_min", "slowdown_worst_min")
+    return {named.get(key, key): found[key] for key in kept} | {
+        "mean_jct_h": float(outcome.jct_s.mean()) / 3600,
         "restarts": float(outcome.preemptions.sum()),
         "decision_median_ms": 1e3 * float(np.median(outcome.policy_s)),
     }
@@ -152,7 +143,7 @@ def main() -> None:
         print(f"reference: mean JCT {reference.jct_s.mean() / 3600:.3f} h in {took_s:.1f} s", flush=True)
         for case in [case for case in options.only if case != REFERENCE]:
             outcome, took_s = simulated(teams, CASES[case], Path(name))
-            own = compared(reference, outcome) | {"september_s": took_s}
+            own = figures_of(reference, outcome) | {"september_s": took_s}
             print(f"{case}: {own}", flush=True)
             rows.append([case, *own.values()])
             figures |= {f"{prefix}{case}/{key}": round(value, 4) for key, value in own.items()}

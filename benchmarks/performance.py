@@ -381,6 +381,36 @@ BENCHMARKS = (
         timeout_s=14_400.0,
     ),
     Benchmark(
+        "anticipatory_helios",
+        "15 teams of Venus, September 2020, lend idle GPUs; beside strict order with nothing lent.",
+        (
+            Figure("anticipatory/perfect/geomean", "speed-up of jobs, perfect forecast", ">= 4"),
+            Figure("anticipatory/perfect/slowed_percent", "jobs that end later, perfect forecast", "= 0"),
+            Figure("blocking/always/geomean", "speed-up, blocking reservations, as much as of late"),
+            Figure("blocking/always/slowed_percent", "jobs that end later there"),
+            Figure("stops_borrowers/mean_jct_h", "mean JCT with borrowers that may be stopped, h"),
+            Figure("stops_borrowers/slowdown_worst_min", "worst slowdown there, min"),
+            Figure("max_min/slowed_percent", "jobs that end later under max-min"),
+            Figure("anticipatory/perfect/decision_median_ms", "a decision, median, ms", "<= 5"),
+        ),
+        timeout_s=7200.0,
+    ),
+    Benchmark(
+        "anticipatory_synthetic",
+        "Made-up bursts of teams: who is slowed by lending, with perfect and with wrong forecasts.",
+        tuple(
+            figure
+            for variant in ("base", "more_queues", "higher_load")
+            for figure in (
+                Figure(f"{variant}/anticipatory/slowed_percent", f"{variant}: jobs that end later", "= 0"),
+                Figure(f"{variant}/anticipatory/geomean", f"{variant}: speed-up of jobs"),
+                Figure(f"{variant}/blocking/geomean", f"{variant}: the same, blocking reservations"),
+                Figure(f"{variant}/max_min/geomean", f"{variant}: the same, max-min"),
+            )
+        ),
+        timeout_s=7200.0,
+    ),
+    Benchmark(
         "slo_trends",
         "How UniSched behaves as one thing changes, beside what its paper says of that.",
         (

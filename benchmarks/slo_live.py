@@ -55,7 +55,7 @@ LEASE_S, DEADLINE_LEASE_S = 10.0, 20.0
 OPTIONS: dict[str, Any] = {
     "best_effort_lease_s": LEASE_S, "deadline_lease_s": DEADLINE_LEASE_S, "urgent_s": 10.0,
 }  # fmt: skip
-SCRIPT = Path(__file__).parent / "scripts" / "due_steps.py"
+SCRIPT = Path(__file__).parent / "scripts" / "steps_again.py"
 SCHEDULER = "ray::SchedulerService"
 SCALE, STEPS, BATCH = 0.6, 16, 128
 EPOCH_S = {1: 2.65, 2: 1.7, 4: 1.55}  # of the script on so many emulated T4 at this time scale

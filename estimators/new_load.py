@@ -12,14 +12,14 @@ RECENT = 10  # windows that are looked back on; the paper says a few
 
 
 @dataclass
-class Arrivals:
+class TeamArrivals:
     """Submissions of one team. times_s: of each, ascending; totals: GPUs of all before each, and of all."""
 
     times_s: list[float] = field(default_factory=list)
     totals: list[float] = field(default_factory=lambda: [0.0])
 
     @classmethod
-    def of(cls, times_s: Iterable[float], gpus: Iterable[float]) -> Arrivals:
+    def of(cls, times_s: Iterable[float], gpus: Iterable[float]) -> TeamArrivals:
         """Return the arrivals at times, in any order, that ask for so many GPUs."""
         found = cls()
         for at_s, asked in sorted(zip(times_s, gpus, strict=True)):
@@ -52,9 +52,9 @@ class Arrivals:
         return max(self.totals[late] - self.totals[early] for late, early in pairwise(ends))
 
 
-def by_team(times_s: Iterable[float], gpus: Iterable[float], teams: Iterable[str]) -> Mapping[str, Arrivals]:
+def by_team(times_s: Iterable[float], gpus: Iterable[float], teams: Iterable[str]) -> Mapping[str, TeamArrivals]:
     """Return the arrivals of each team, by jobs in any order."""
-    found: dict[str, Arrivals] = {}
+    found: dict[str, TeamArrivals] = {}
     for at_s, asked, team in sorted(zip(times_s, gpus, teams, strict=True)):
-        found.setdefault(team, Arrivals()).add(at_s, asked)
+        found.setdefault(team, TeamArrivals()).add(at_s, asked)
     return dict(sorted(found.items()))

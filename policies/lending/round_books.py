@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -56,7 +57,8 @@ class RoundBooks:
             if placement is not None and exists(placement, round.cluster):
                 t, held = placement.gpu_type, placement.gpus
                 pool = pools.setdefault((t, team), Pool(team, 0))
-                runs = Running(i, held, low_s[i], high_s[i], stoppable)
+                left_s = high_s[i] if high_s[i] > 0 else math.inf  # one that takes longer than was foreseen stays
+                runs = Running(i, held, low_s[i], left_s, stoppable)
                 borrows = columns.borrows is not None and bool(columns.borrows[i])
                 (pool.borrowing if borrows or pool.used + held > pool.quota else pool.dedicated).append(runs)
                 home[i] = t

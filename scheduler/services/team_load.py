@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pydantic import BaseModel, ConfigDict, Field
 
 from ...estimators.job_history import SubmittedJob
-from ...estimators.new_load import RECENT, Arrivals
+from ...estimators.new_load import RECENT, TeamArrivals
 from ...policies.contract.foresight import Foresight
 from .contract import Fact, Service
 from .registry import register
@@ -34,7 +34,7 @@ class TeamLoadOptions(BaseModel):
 class RecentLoad:
     """Foresight at one moment. A team that never submitted anything may ask for all that it was promised."""
 
-    arrivals: Mapping[str, Arrivals]
+    arrivals: Mapping[str, TeamArrivals]
     now: float
     recent: int
 
@@ -55,7 +55,7 @@ class TeamLoadService(Service):
 
     def __init__(self, options: TeamLoadOptions | None = None) -> None:
         self.options = options or TeamLoadOptions()
-        self._arrivals: dict[str, Arrivals] = {}
+        self._arrivals: dict[str, TeamArrivals] = {}
 
     def observe(self, fact: Fact) -> None:
         """Note a job that was submitted."""
@@ -67,7 +67,7 @@ class TeamLoadService(Service):
         self._note(job)
 
     def _note(self, job: SubmittedJob) -> None:
-        own = self._arrivals.setdefault(job.team, Arrivals())
+        own = self._arrivals.setdefault(job.team, TeamArrivals())
         own.add(job.submitted_s, job.gpus)
         own.forget(job.submitted_s - DAY_S * self.options.days)
 

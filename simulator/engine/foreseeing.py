@@ -8,7 +8,7 @@ from enum import StrEnum
 
 import numpy as np
 
-from ...estimators.new_load import Arrivals
+from ...estimators.new_load import TeamArrivals
 from ...policies.contract.foresight import ForeseenJob
 
 
@@ -25,7 +25,7 @@ class Foresees(StrEnum):
 class SimulatedForesight:
     """Foresight at one moment. `draws`: gives numbers in [0, 1) for `RANDOM`. `known`: all jobs, for `PERFECT`."""
 
-    arrivals: Mapping[str, Arrivals]
+    arrivals: Mapping[str, TeamArrivals]
     foresees: Foresees
     now: float
     draws: np.random.Generator
@@ -49,7 +49,7 @@ class SimulatedForesight:
 class ForesightSource:
     """Makes what policies are told at each moment. arrivals: of each team, over the whole trace."""
 
-    arrivals: Mapping[str, Arrivals]
+    arrivals: Mapping[str, TeamArrivals]
     foresees: Foresees
     draws: np.random.Generator
     known: tuple[ForeseenJob, ...] = ()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from coadapt.core.deadline_answer import Answer, DeadlineAnswer, End, Planned, answer_of
 from coadapt.core.rewards import OnMissed, Rewards
@@ -16,8 +18,8 @@ def end(minutes: float, half: float = 9.0) -> End:
     return End(at_s, at_s - 60 * half, at_s + 60 * half)
 
 
-def told(rewards: Rewards = STRICT, **known: object) -> DeadlineAnswer:
-    found = answer_of(rewards, NOW_S, NOW_S, **known)  # type: ignore[arg-type]
+def told(rewards: Rewards = STRICT, **known: Any) -> DeadlineAnswer:
+    found = answer_of(rewards, NOW_S, NOW_S, **known)
     assert found is not None
     return found
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 
 import pytest
-from coadapt.estimators.new_load import Arrivals, by_team
+from coadapt.estimators.new_load import TeamArrivals, by_team
 
-ARRIVALS = Arrivals.of([10.0, 20.0, 20.0, 60.0], [1, 2, 4, 8])
+ARRIVALS = TeamArrivals.of([10.0, 20.0, 20.0, 60.0], [1, 2, 4, 8])
 
 
 @pytest.mark.parametrize(
@@ -25,7 +25,7 @@ def test_an_estimate_is_the_most_of_the_last_windows_and_unknown_before_the_firs
 
 
 def test_nothing_that_comes_later_changes_an_estimate() -> None:
-    later = Arrivals.of([10.0, 20.0, 20.0, 40.0, 41.0], [1, 2, 4, 100, 100])
+    later = TeamArrivals.of([10.0, 20.0, 20.0, 40.0, 41.0], [1, 2, 4, 100, 100])
     for now in range(40):
         for window_s in (5.0, 12.0):
             assert later.estimate(now, window_s) == ARRIVALS.estimate(now, window_s)
@@ -38,7 +38,7 @@ def test_each_team_has_its_own() -> None:
 
 
 def test_old_submissions_are_dropped_and_late_ones_count_as_of_the_newest() -> None:
-    arrivals = Arrivals.of([10.0, 20.0], [1, 2])
+    arrivals = TeamArrivals.of([10.0, 20.0], [1, 2])
     arrivals.forget(15.0)
     arrivals.add(18.0, 4)
     assert arrivals.times_s == [20.0, 20.0]

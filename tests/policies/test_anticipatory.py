@@ -14,6 +14,7 @@ from coadapt.core.placement import NodeShare, Placement
 from coadapt.policies.catalogue import live_policy, make_policy
 from coadapt.policies.contract.round import JobView, Round
 from coadapt.policies.contract.sharing import Sharing, TeamTerms
+from coadapt.policies.lending.round_books import RoundBooks
 from coadapt.simulator.conditions import Conditions
 from coadapt.simulator.engine.engine import Timing
 from coadapt.simulator.engine.foreseeing import Foresees
@@ -176,3 +177,11 @@ def test_idle_gpus_that_are_kept_are_told_as_kept() -> None:
     assert isinstance(decision, Waiting)
     assert decision.reason == WaitReason.KEPT_FOR_TEAMS
     assert decision.detail == "2 GPUs of t4 are idle, and are kept for the guarantees of teams."
+
+
+def test_a_borrower_that_takes_longer_than_was_foreseen_counts_as_if_it_stayed() -> None:
+    """Else what it has would be counted on within the first window, and be lent to others once more."""
+    late = view("late", 2, minutes=0.0, placement=held(2), borrows=True)
+    books = RoundBooks(round_of(late, teams={"late": "a"}), False)
+    (borrower,) = books.books["t4"].borrowers
+    assert borrower.most_s == float("inf")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from coadapt.simulator.bursts import BASE, VARIANTS, Bursts, bursts, teams_file
@@ -51,6 +53,6 @@ def test_a_seed_draws_the_same_jobs_and_another_one_others() -> None:
         ({"durations": ((5, 5, 1),)}, "that rise are accepted"),
     ],
 )
-def test_numbers_that_cannot_be_are_refused(values: dict[str, object], told: str) -> None:
+def test_numbers_that_cannot_be_are_refused(values: dict[str, Any], told: str) -> None:
     with pytest.raises(ValueError, match=told):
-        Bursts(**values)  # type: ignore[arg-type]
+        Bursts(**values)

@@ -33,7 +33,7 @@ def test_what_has_no_effect_is_refused(options: dict[str, Any], told: str) -> No
 def test_chronus_differs_from_its_successor_by_an_estimator_and_a_selector() -> None:
     both = {"iter_estimator", "sr_aware"}, {"profiler", "selection", "placement", "returned"}
     whole = UniSchedOptions(published=True)
-    found = {name: UniSchedOptions(variant=name) for name in VARIANTS if name != "unisched"}  # type: ignore[arg-type]
+    found = {name: UniSchedOptions.model_validate({"variant": name}) for name in VARIANTS if name != "unisched"}
     for name, options in found.items():
         changed = {key for key in set().union(*both) if getattr(options, key) != getattr(whole, key)}
         assert options.published

@@ -124,7 +124,10 @@ def test_a8_one_decision() -> None:
         return [Pool("A", 8, list(pending), [Running(0, 6)]), Pool("B", 8)]
 
     coming = {("B", 5.0): 0, ("B", 60.0): 4, ("B", 720.0): 8}
-    load = lambda team, horizon: coming.get((team, horizon), 0)  # noqa: E731
+
+    def load(team: str, horizon: float) -> float:
+        return coming.get((team, horizon), 0)
+
     book = Book.of(teams(), 16)
     assert book.idle == 10
     assert serve_dedicated(book) == []

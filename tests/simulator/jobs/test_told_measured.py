@@ -72,8 +72,9 @@ def test_samples_of_measuring_count_and_as_published_they_do_not() -> None:
 def test_the_longest_wait_to_be_measured_is_a_figure() -> None:
     strict = Rewards.strict(1e6)
     jobs = [trace(f"j{i}", 0.0, 1, 2000.0, rewards=strict) for i in range(20)]
-    for options, least in (({}, 300.0), ({"profiler": "static", "measuring_nodes": 1}, 600.0)):
-        figures = deadline_figures(run(*jobs, nodes=2, **options))  # type: ignore[arg-type]
+    static: dict[str, Any] = {"profiler": "static", "measuring_nodes": 1}
+    for options, least in ((dict[str, Any](), 300.0), (static, 600.0)):
+        figures = deadline_figures(run(*jobs, nodes=2, **options))
         assert figures["measuring_wait_max_s"] == pytest.approx(least)
     world = FixedLengthWorld(Workload.of(jobs))
     outcome = Engine(world, Cluster((Node("n", "t4", 8),)), make_policy("unisched"), Timing(300.0)).run()
