@@ -10,6 +10,7 @@ from coadapt.client.client import Client
 from coadapt.client.cluster_record import LocalClusterError
 from coadapt.core.deadline_view import in_words
 from coadapt.core.settings import Settings
+from coadapt.core.wording import n_gpus
 from coadapt.deploy import local_cluster
 
 from .story import CLUSTER, MONDAY, OPTIONS, ROUND_S, SWEEP, Seen
@@ -36,7 +37,7 @@ def play(client: Client, began_s: float) -> Seen:
         seen.rows(rows[sweep], due, line, explained)
         if len(seen.told) > before:
             say(began_s, f"{monday}: {line}")
-        has = ", ".join(f"{job} has {row['gpus']} GPUs" for job, row in sorted(rows.items()))
+        has = ", ".join(f"{job} has {n_gpus(row['gpus'])}" for job, row in sorted(rows.items()))
         if has != told:
             say(began_s, has)
             told = has
