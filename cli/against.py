@@ -11,6 +11,14 @@ from ..simulator.results.against import MEANING_AGAINST, by_team, compared
 from ..simulator.results.saved import SavedRun, find, load
 from .simulate import columns_of
 
+OF_TEAMS = (
+    "jobs",
+    "speedup_geomean",
+    "speedup_of_means",
+    "slowed_percent",
+    "slowdown_worst_min",
+)  # fit a terminal
+
 
 def found(runs: list[Path], other: Path, after_h: float) -> dict[str, dict[str, dict[str, float]]]:
     """Return run -> team -> figures over another run; the figures of all jobs are those of team "".
@@ -48,9 +56,9 @@ def table(figures: Mapping[str, Mapping[str, Mapping[str, float]]], other: str) 
     parts: list[RenderableType] = [view]
     for label, teams in figures.items():
         if len(teams) > 1:
-            rows = columns_of(MEANING_AGAINST.values(), f"{label}, by team")
+            rows = columns_of([MEANING_AGAINST[key] for key in OF_TEAMS], f"{label}, by team")
             for name, own in teams.items():
                 if name:
-                    rows.add_row(name, *[f"{own[key]:.4g}" for key in MEANING_AGAINST])
+                    rows.add_row(name, *[f"{own[key]:.4g}" for key in OF_TEAMS])
             parts += ["", rows]
     return Group(*parts)

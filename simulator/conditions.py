@@ -35,6 +35,12 @@ TOLD = {
     Lengths.ESTIMATED: "what a file of estimates says",
     Lengths.MEASURED: "what is true, once it was measured by training, or one of its script",
 }
+FORETOLD = {
+    Foresees.PERFECT: "all of them",
+    Foresees.ALWAYS: "as many as of late",
+    Foresees.RANDOM: "as many as of late, or none, by chance",
+    Foresees.NOTHING: "that none come",
+}
 ROUNDS, KNOWLEDGE, PROFILE_RUNS = "rounds", "known of a job before it runs", "profile runs"
 OPEN = (ROUNDS, KNOWLEDGE, PROFILE_RUNS)  # the policy decides these unless they are asked for
 
@@ -198,6 +204,8 @@ class Column:
         found["services"] = ", ".join(under.services) or "none"
         if under.shares is not None:
             found["teams"] = under.shares.name
+        if under.foresees is not None:
+            found["told of jobs to come"] = FORETOLD[under.foresees]
         how = "all at once" if self.crosses_pools else "each by itself"
         found["pools"] = f"{', '.join(pools)}: {how}" if pools else without
         if self.shares_gpus:
