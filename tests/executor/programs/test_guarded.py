@@ -201,6 +201,7 @@ def test_a_program_and_what_it_has_started_keep_to_their_cores_and_to_others_lat
         spoke.release()
 
     # A child in the background, which becomes one of the guard, and the program itself: each tells its cores.
+    # Each line is one write, so that the lines of the two are never mixed.
     go_on = tmp_path / "go-on"
     os.mkfifo(go_on)
     script = f"""
@@ -208,11 +209,11 @@ import os
 child = os.fork() == 0
 if child and os.fork():
     os._exit(0)
-print(child, sorted(os.sched_getaffinity(0)), flush=True)
+os.write(1, f"{{child}} {{sorted(os.sched_getaffinity(0))}}\\n".encode())
 if child:
     with open({str(go_on)!r}) as waits:
         waits.read()
-    print("later", sorted(os.sched_getaffinity(0)), flush=True)
+    os.write(1, f"later {{sorted(os.sched_getaffinity(0))}}\\n".encode())
 else:
     os.wait()
     os.kill(os.getpid(), 19)
