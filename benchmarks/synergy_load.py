@@ -39,7 +39,7 @@ GPUS = 128
 WINDOW, MULTI_WINDOW = (4000, 5000), (2000, 3000)
 BASELINE_H, WITHIN_H = 81.0, 5.0
 LOADS = (7.0, 9.5, 10.5)
-MULTI = (("las", (4.0, 5.5)), ("srtf", (5.5,)), ("ftf", (5.5,)))
+MULTI = (("las", (4.0, 5.5, 6.5)), ("srtf", (5.5,)), ("ftf", (5.5,)))
 LONG_S = 4 * HOUR
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from .contract.explanation import Explanation, expectation, explained, job_of
 from .contract.round import Plan, Round
 from .contract.traits import PolicyTraits
-from .leases.due import due_of
+from .leases.due import due_of, planned
 from .queueing import QueueingOptions, served
 from .registry import register
 
@@ -34,7 +34,8 @@ class GeniePolicy:
         by_s = due_of(columns, round.now, columns.remaining_s).by_s
         slack_s = by_s - round.now - np.nan_to_num(columns.remaining_s)
         order = np.lexsort((columns.submitted_s, slack_s))
-        return replace(served(round, order, self.options, preempts=False), figures={"slack_s": slack_s})
+        plan = served(round, order, self.options, preempts=False)
+        return replace(plan, figures={"slack_s": slack_s}, deadlines=planned(columns, by_s))
 
     def explain(self, job: str, round: Round, plan: Plan) -> Explanation:
         """Explain a job by its slack."""

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from .contract.explanation import expectation
-from .contract.round import JobColumns, JobView
+from .contract.round import JobColumns, JobView, Plan, Round
 from .contract.traits import PolicyTraits
+from .leases.due import due_of, planned
 from .queueing import QueueingOptions, QueueingPolicy
 from .registry import register
 
@@ -36,6 +39,12 @@ class HydraPolicy(QueueingPolicy):
     def key(self, columns: JobColumns) -> np.ndarray:
         left_s = np.nan_to_num(columns.remaining_s, nan=_LONGEST_S)
         return left_s + np.where(columns.has_deadline, 0.0, 2 * _LONGEST_S)
+
+    def plan(self, round: Round) -> Plan:
+        """Return the plan, and which deadlines can no longer be met."""
+        columns = round.columns
+        by_s = due_of(columns, round.now, columns.remaining_s).by_s
+        return replace(super().plan(round), deadlines=planned(columns, by_s))
 
     def standing(self, job: JobView) -> str:
         told = "It has no deadline and comes after jobs that have one."

@@ -46,6 +46,7 @@ class UniSchedPolicy:
         self._by: dict[str, float] = {}  # by when the last program has jobs end, on the clock of rounds
         self._costs: dict[str, float] = {}  # of their cells for the lease that began then, in worth
         self._prices: np.ndarray | None = None
+        self._last: tuple[int, dict[str, Offer]] = (0, {})  # the lease of the last program, and what it chose
         self._measured: frozenset[str] = frozenset()  # who is measured on fewer GPUs than it may ask for
 
     def plan(self, round: Round) -> Plan:
@@ -122,12 +123,18 @@ class UniSchedPolicy:
         total = max(float(sum(round.cluster.capacity().values())), 1.0)
         sign = 1.0 if options.published else -1.0
         first = [sign * OF_LEAST * least * gpus / total for gpus in round.columns.gpus[list(jobs)].tolist()]
+        ids, lease_s = round.columns.ids, options.deadline_lease_s
+        lease = lease_at(round.now, lease_s)
+        passed, before = lease - self._last[0], self._last[1]
+        kept = {i: before[ids[i]] for i in jobs if ids[i] in before}
+        last = {i: replace(one, within=one.within - passed) for i, one in kept.items()}
         found = choose(
             jobs, offers, limits, first, most_leases=options.most_leases, gap=options.gap,
-            time_limit_s=options.time_limit_s, late=not options.published, prices=self._prices,
+            time_limit_s=options.time_limit_s, late=not options.published, prices=self._prices, last=last,
         )  # fmt: skip
         self._prices = found.prices
-        ids, lease_s = round.columns.ids, options.deadline_lease_s
+        chosen = {ids[i]: offer for i, offer in found.chosen.items()}
+        self._last = lease, chosen if passed else {**before, **chosen}
         self._by |= {ids[i]: round.now + within * lease_s for i, within in found.within.items()}
         costs = costs_now(jobs, offers, limits, found.prices)
         self._costs |= {ids[i]: cost for i, cost in costs.items()}

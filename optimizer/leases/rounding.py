@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from .master import Relaxed
@@ -9,11 +11,13 @@ from .pricing import priced
 from .problem import NOTHING, Floats, Ints, LeaseProblem
 
 
-def rounded(problem: LeaseProblem, found: Relaxed) -> tuple[Ints, Ints]:
+def rounded(problem: LeaseProblem, found: Relaxed, first: Sequence[int] = ()) -> tuple[Ints, Ints]:
     """Return (rows,) options and (rows, slots) leases of a plan that fits.
 
     Rows of which much is taken come first, then those that gain most at the prices. Each takes its column, or else
     the option that brings most in slots with room, the cheapest of these.
+
+    first: rows that come before all others, in this order.
     """
     cost = problem.usage @ found.prices
     cost[:, 0] -= problem.first
@@ -29,7 +33,9 @@ def rounded(problem: LeaseProblem, found: Relaxed) -> tuple[Ints, Ints]:
     option, taken = np.full(problem.rows, NOTHING), np.zeros((problem.rows, len(problem.length)), np.int64)
     left = problem.room.copy()
     starts = np.searchsorted(problem.row, np.arange(problem.rows + 1)).tolist()
-    for row in np.lexsort((-most, -part)).tolist():
+    turn = np.full(problem.rows, len(first))
+    turn[list(first)] = np.arange(len(first))
+    for row in np.lexsort((-most, -part, turn)).tolist():
         at = int(column[row])
         if at >= 0:
             used = problem.usage[found.option[at]][:, None] * found.taken[at][None, :]

@@ -9,7 +9,7 @@ import numpy as np
 from .master import relaxed
 from .pricing import best_of, priced
 from .printed import solved
-from .problem import Floats, LeasePlan, LeaseProblem, check, value_of
+from .problem import NOTHING, Floats, Ints, LeasePlan, LeaseProblem, check, value_of
 from .rounding import pulled, rounded
 
 EQUAL = 1e-9
@@ -24,13 +24,17 @@ def solve(
     time_limit_s: float = 1.0,
     prices: Floats | None = None,
     small: int = SMALL,
+    last: Ints | None = None,
 ) -> LeasePlan:
     """Return a plan with its bound.
+
+    Where time was too short for the gap, the last plan stays, with what fits beside it, if that is better.
 
     Args:
         gap: relative gap that is good enough.
         prices: (limits, slots) to begin with.
         small: whole numbers of the printed program up to which it is solved exactly.
+        last: (rows,) options of the last plan; NOTHING: it had none that is an option now.
     """
     began = time.perf_counter()
     found = relaxed(problem, prices, min(max(gap / 4, 1e-7), 1e-3), began + SHARE * time_limit_s)
@@ -40,7 +44,30 @@ def solve(
     plan = LeasePlan(option, taken, value, max(found.bound, value), found.prices)
     if plan.bound - value <= gap * abs(value) + EQUAL:
         return plan
-    return _closed(problem, plan, gap, began + time_limit_s, small)
+    plan = _closed(problem, plan, gap, began + time_limit_s, small)
+    if last is None or plan.bound - plan.value <= gap * abs(plan.value) + EQUAL:
+        return plan
+    return _beside_last(problem, plan, last, (1 - SHARE) * time_limit_s)
+
+
+def _beside_last(problem: LeaseProblem, plan: LeasePlan, last: Ints, time_limit_s: float) -> LeasePlan:
+    """Return the better one of a plan, and of the last plan with the best of what fits beside it.
+
+    Jobs of the last plan are given their leases by their deadlines, earliest first.
+    """
+    keep = last[problem.row] == NOTHING
+    keep[last[last >= 0]] = True
+    fixed = np.flatnonzero(last >= 0)
+    first = fixed[np.argsort(problem.within[last[fixed]], kind="stable")].tolist()
+    left = problem.only(keep)
+    found = relaxed(left, plan.prices, 1e-3, time.perf_counter() + time_limit_s)
+    option, taken = rounded(left, found, first)
+    taken = pulled(left, option, taken)
+    value = value_of(left, option, taken)
+    if value <= plan.value + EQUAL:
+        return plan
+    option = np.where(option >= 0, np.flatnonzero(keep)[option], NOTHING)
+    return LeasePlan(option, taken, value, max(plan.bound, value), plan.prices)
 
 
 def _closed(problem: LeaseProblem, plan: LeasePlan, gap: float, until_s: float, small: int) -> LeasePlan:

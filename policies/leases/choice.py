@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from ...optimizer.leases.problem import LeasePlan, LeaseProblem, growing
+from ...optimizer.leases.problem import NOTHING, LeasePlan, LeaseProblem, growing
 from ...optimizer.leases.solver import solve
 from ..placing.cells import Shape
 from .columns import Limits, Offer, program
@@ -18,25 +18,30 @@ class Choice:
     """Positions in the round of jobs that have the lease that begins now, and what is known of the plan.
 
     now: in the order in which they were given. shape: by position, of those.
-    within: by position, the lease before which a job is planned to have ended; also of jobs that run later.
+    chosen: by position, the option of each job that is planned to run, now or later.
     later: positions of those that are planned for a deadline that is worth less than another one they could meet.
     used: (limits,) what those that have the lease now take; None: it was not worked out.
     """
 
     now: Sequence[int]
     shape: Mapping[int, Shape] = field(default_factory=dict)
-    within: Mapping[int, int] = field(default_factory=dict)
+    chosen: Mapping[int, Offer] = field(default_factory=dict)
     later: frozenset[int] = frozenset()
     objective: float = 0.0
     bound: float = 0.0
     prices: np.ndarray | None = None
     used: np.ndarray | None = None
 
+    @property
+    def within(self) -> dict[int, int]:
+        """By position, the lease before which a job is planned to have ended; also of jobs that run later."""
+        return {job: offer.within for job, offer in self.chosen.items()}
+
     def and_then(self, other: Choice) -> Choice:
         """Return this choice and one that was made from what it leaves."""
         return replace(
             self, now=[*self.now, *other.now], shape={**self.shape, **other.shape},
-            within={**self.within, **other.within}, later=self.later | other.later,
+            chosen={**self.chosen, **other.chosen}, later=self.later | other.later,
             objective=self.objective + other.objective, bound=self.bound + other.bound,
         )  # fmt: skip
 
@@ -52,6 +57,7 @@ def choose(
     time_limit_s: float,
     late: bool = False,
     prices: np.ndarray | None = None,
+    last: Mapping[int, Offer] | None = None,
 ) -> Choice:
     """Return who has the lease that begins now.
 
@@ -61,6 +67,7 @@ def choose(
         most_leases: how far ahead is planned. A deadline beyond that counts as there.
         late: whether every job may wait as long as its deadline allows. Where all can, no program is solved.
         prices: of the last plan, to begin with.
+        last: by position, what the last plan chose, counted from now. It is kept where time is short.
     """
     flat = [offer for own in offers for offer in own]
     if not flat:
@@ -72,7 +79,8 @@ def choose(
     problem = program(offers, limits, length, first)
     assert problem is not None
     fits = prices is not None and prices.shape == problem.capacity.shape
-    plan = solve(problem, gap=gap, time_limit_s=time_limit_s, prices=prices if fits else None)
+    begin = _kept(jobs, offers, last or {})
+    plan = solve(problem, gap=gap, time_limit_s=time_limit_s, prices=prices if fits else None, last=begin)
     return _choice(jobs, flat, problem, plan)
 
 
@@ -94,13 +102,13 @@ def costs_now(
 
 
 def _choice(jobs: Sequence[int], flat: Sequence[Offer], problem: LeaseProblem, plan: LeasePlan) -> Choice:
-    now, shape, within = [], dict[int, Shape](), dict[int, int]()
+    now, shape, taken = [], dict[int, Shape](), dict[int, Offer]()
     most = np.zeros(problem.rows)
     np.maximum.at(most, problem.row, problem.worth)
     later: set[int] = set()
     for row in np.flatnonzero(plan.option >= 0).tolist():
         offer, job = flat[int(plan.option[row])], jobs[row]
-        within[job] = offer.within
+        taken[job] = offer
         if offer.worth < most[row]:
             later.add(job)
         if plan.taken[row, 0]:
@@ -108,7 +116,7 @@ def _choice(jobs: Sequence[int], flat: Sequence[Offer], problem: LeaseProblem, p
             shape[job] = offer.shape
     chosen = np.flatnonzero((plan.option >= 0) & (plan.taken[:, 0] > 0))
     used = problem.usage[plan.option[chosen]].sum(axis=0)
-    return Choice(now, shape, within, frozenset(later), plan.value, plan.bound, plan.prices, used)
+    return Choice(now, shape, taken, frozenset(later), plan.value, plan.bound, plan.prices, used)
 
 
 def _all_late(
@@ -120,7 +128,7 @@ def _all_late(
     anyhow, as far as is looked.
     """
     used = np.zeros((horizon + 1, len(limits.capacity)))
-    now, shape, within, worth = [], dict[int, Shape](), dict[int, int](), 0.0
+    now, shape, taken, worth = [], dict[int, Shape](), dict[int, Offer](), 0.0
     for job, own in zip(jobs, offers, strict=True):
         if not own:
             continue
@@ -128,7 +136,7 @@ def _all_late(
         usage = limits.usage(best)
         begins = best.within - best.leases
         worth += best.worth
-        within[job] = best.within
+        taken[job] = best
         if begins <= 0:
             now.append(job)
             shape[job] = best.shape
@@ -137,4 +145,19 @@ def _all_late(
             used[min(best.within, horizon)] -= usage
     if (np.cumsum(used[:-1], axis=0) > limits.capacity + 1e-9).any():
         return None
-    return Choice(now, shape, within, frozenset(), worth, worth)
+    return Choice(now, shape, taken, frozenset(), worth, worth)
+
+
+def _kept(jobs: Sequence[int], offers: Sequence[Sequence[Offer]], last: Mapping[int, Offer]) -> np.ndarray | None:
+    """Return (jobs,) the option of each that the last plan chose, as a position among all options.
+
+    It is NOTHING for a job of which the last plan chose none that is there now. None: for all jobs.
+    """
+    found, begin = np.full(len(jobs), NOTHING), 0
+    for row, (job, own) in enumerate(zip(jobs, offers, strict=True)):
+        if (before := last.get(job)) is not None:
+            same = [at for at, one in enumerate(own) if before.is_like(one)]
+            if same:
+                found[row] = begin + min(same, key=lambda at: abs(own[at].within - before.within))
+        begin += len(own)
+    return found if (found >= 0).any() else None

@@ -26,6 +26,11 @@ class Offer:
     gpu_type: str
     shape: Shape
 
+    def is_like(self, other: Offer) -> bool:
+        """Return whether both are for the same cells and the same deadline, as far as leases tell."""
+        same_cells = (self.gpu_type, self.shape) == (other.gpu_type, other.shape)
+        return same_cells and abs(self.within - other.within) <= 1
+
 
 def speed_on(job: JobView, nodes: int, fewest: int) -> float:
     """Return how fast a job is on so many nodes, over its speed on the fewest; 1 if nobody knows."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from ...core.cluster import Cluster
 from ...core.expected import UNKNOWN, Expected
@@ -22,12 +23,15 @@ def expectations(
     cluster: Cluster,
     lengths: RunLengths,
     trained_s: Callable[[str], float],
+    *,
+    to_the_end: bool = False,
 ) -> dict[str, Expected]:
     """Return what each job still needs on the GPUs it asks for, of the type of its pool that is fastest for it.
 
     Args:
         lengths: of earlier runs. Those of other users do not count.
         trained_s: seconds a job has had GPUs, by its id.
+        to_the_end: as if no metric reached its target.
     """
     found = dict.fromkeys((job.id for job in jobs), UNKNOWN)
     pools: dict[str, list[JobRecord]] = {}
@@ -42,7 +46,10 @@ def expectations(
             had_s = 0.0 if earlier is None else trained_s(job.id)
             of_input = _with_input(job, models.get(job.id), cluster.of_pool(pool))
             speed = samples_per_s if of_input is None else min(samples_per_s, of_input)
-            known = predict(work_of(job, had_s, earlier), speed, error, earlier)
+            work = work_of(job, had_s, earlier)
+            if to_the_end:
+                work = replace(work, may_end_sooner=False, reaching=None)
+            known = predict(work, speed, error, earlier)
             if not known.known and job.foretold is not None:
                 known = job.foretold.left(trained_s(job.id))
             found[job.id] = known

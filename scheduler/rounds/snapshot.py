@@ -231,6 +231,10 @@ def _rewards(job: JobRecord, store: Store) -> Rewards | None:
     return None if found is None else found.later(submitted_s - job.state.submitted_s)
 
 
+def _with_longest(view: JobView, longest: Expected) -> JobView:
+    return replace(view, longest_s=longest.mean_s) if longest.known else view
+
+
 def _limited(view: JobView, most: Mapping[str, int], cluster: Cluster) -> JobView:
     gpu_types = cluster.of_pool(view.spec.pool or "").gpu_types
     return replace(view, spec=limited_spec(view.spec, most, gpu_types))
@@ -299,13 +303,17 @@ def take_snapshot(
     profiles = profile_views(jobs, cluster, settings.profile_share, now, sharing)
     views = list(profiles.values())
     trains = [job for job in jobs if job.phase in TRAINED_IN and runs_somewhere(job.spec, cluster)]
-    expected = expectations(
-        trains, models, cluster, lengths, lambda job_id: store.held_time(job_id).served_s(0.0, now)
-    )
-    views += [
-        job_view(job, _of_use(models.get(job.id), job, cluster), expected[job.id], store, settings, now, uses(job))
-        for job in trains
-    ]
+
+    def trained_s(job_id: str) -> float:
+        return store.held_time(job_id).served_s(0.0, now)
+
+    expected = expectations(trains, models, cluster, lengths, trained_s)
+    aim = [job for job in trains if job.spec.training.target is not None]
+    longest = expectations(aim, models, cluster, lengths, trained_s, to_the_end=True) if aim else {}
+    for job in trains:
+        model = _of_use(models.get(job.id), job, cluster)
+        trained = job_view(job, model, expected[job.id], store, settings, now, uses(job))
+        views.append(_with_longest(trained, longest.get(job.id, UNKNOWN)))
     if most:
         views = [_limited(view, most[view.id], cluster) if view.id in most else view for view in views]
     views += [

@@ -256,10 +256,13 @@ def test_peers_serve_deadlines_first_and_stop_nothing() -> None:
     for name in ("hydra", "genie"):
         assert who(planned(make_policy(name), running, urgent, nodes="1x a:4")) == {"best"}
     assert who(planned(make_policy("hydra", preempts=True), running, urgent, nodes="1x a:4")) == {"urgent"}
+    hopeless = asks("hopeless", 4, 50, deadline=40)
     for name in ("hydra", "genie", "laxity"):
         policy = make_policy(name)
-        round = Round(0.0, 300.0, cluster("1x a:4"), [best, urgent])
-        assert policy.explain("urgent", round, policy.plan(round)).sentences
+        round = Round(0.0, 300.0, cluster("1x a:4"), [best, urgent, hopeless])
+        plan = policy.plan(round)
+        assert policy.explain("urgent", round, plan).sentences
+        assert {id: one.given_up for id, one in plan.deadlines.items()} == {"urgent": False, "hopeless": True}
 
 
 @pytest.mark.parametrize(

@@ -169,3 +169,25 @@ def test_a_program_that_is_none_is_refused(wrong: str) -> None:
     fields = {name: values[name] for name in LeaseProblem.__dataclass_fields__}
     with pytest.raises(ValueError, match=wrong):
         LeaseProblem(**fields)
+
+
+def test_without_time_the_last_plan_stays_where_it_is_better_and_nothing_is_given_twice() -> None:
+    better = 0
+    for seed in range(6):
+        problem = drawn(4, 40, 24, seed)
+        best = solve(problem, time_limit_s=20.0)
+        in_haste = solve(problem, time_limit_s=0.0, small=0)
+        kept = solve(problem, time_limit_s=0.0, small=0, last=best.option)
+        assert check(problem, kept.option, kept.taken) == ""
+        assert in_haste.value <= kept.value <= best.bound + 1e-9 <= kept.bound + 2e-9
+        better += kept.value > in_haste.value + 1e-9
+    assert better >= 4
+
+
+def test_who_had_nothing_gets_what_the_last_plan_leaves() -> None:
+    wishes = [Wish(1, [(2, 100.0)], ROUNDED_UP)] * 3
+    problem = problem_of(wishes, 1, 3)
+    last = np.array([0, NOTHING, NOTHING])
+    found = solve(problem, time_limit_s=0.0, small=0, last=last)
+    assert check(problem, found.option, found.taken) == ""
+    assert found.value >= 200

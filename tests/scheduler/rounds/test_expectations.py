@@ -137,3 +137,14 @@ def test_how_long_earlier_runs_trained_counts_more_than_a_jobs_own_curve() -> No
     other = RunLengths({("", "script"): Lengths(LogNormal(60.0, 0.3))})  # nobody knows how far they came
     alone = expected(with_target(0.75, RISING, script_key="script"), other)
     assert alone.source is ExpectedSource.LEARNING_CURVE
+
+
+def test_without_its_target_a_job_takes_all_of_its_training() -> None:
+    found = with_target(0.95 - 0.7 * 15**-0.5, RISING)
+    models = {found.id: model({"a": 100.0, "b": 400.0})}
+    sooner, longest = (
+        expectations([found], models, CLUSTER, NO_LENGTHS, lambda job_id: 0.0, to_the_end=to_the_end)[found.id]
+        for to_the_end in (False, True)
+    )
+    assert sooner.mean_s < longest.mean_s == pytest.approx(work_of(found, 0.0).left_samples / 100.0, rel=0.02)
+    assert longest.source is ExpectedSource.MEASURED_SPEED
