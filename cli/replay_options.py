@@ -31,7 +31,7 @@ Deadlines = Annotated[
     typer.Option(
         metavar="NAME=VALUE,…",
         help="Give jobs deadlines, multiples of their lengths: strict and soft are parts of the jobs, least and "
-        "most the multiples; density, and awkward, of jobs with 3, 5, 6 or 7 GPUs.",
+        "most the multiples; density; awkward, of jobs of 3, 5, 6 or 7 GPUs; metric, of jobs that a metric ends.",
     ),
 ]
 ForeseesOption = Annotated[

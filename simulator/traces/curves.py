@@ -41,6 +41,26 @@ class CurveRule:
             raise ValueError(f"curves: part {self.part} and of_best {self.of_best} are not accepted; 0 to 1 is")
 
 
+def made_up_curves() -> tuple[TraceCurve, ...]:
+    """Return curves of 20 to 60 epochs, three runs each of four scripts, which differ in how fast they learn.
+
+    They are an accuracy that rises by a power of the epoch, one that rises and levels off, one that jumps where
+    the learning rate drops, and a loss that falls.
+    """
+    found = list[TraceCurve]()
+    for run, pace in enumerate((0.8, 1.0, 1.25)):
+        epochs = np.arange(1, (20, 40, 60)[run] + 1, dtype=float)
+        half = len(epochs) / 2
+        slow, fast = 0.92 - 0.6 * epochs ** (-0.6 * pace), 0.8 * (1 - np.exp(-pace * epochs / 8))
+        jumps = 0.7 - 0.4 * epochs ** (-0.7 * pace) + 0.2 * (epochs > half) * (1 - 0.5 ** (epochs - half))
+        falls = 0.3 + 2.0 * epochs ** (-0.5 * pace)
+        shapes = (("power", slow, True), ("levels", fast, True), ("jumps", jumps, True), ("loss", falls, False))
+        for name, values, rises in shapes:
+            best = float(values.max() if rises else values.min())
+            found.append(TraceCurve(tuple(values.tolist()), best, rises, name))
+    return tuple(found)
+
+
 def with_curves(workload: Workload, known: Sequence[TraceCurve], rule: CurveRule, seed: int) -> Workload:
     """Return the jobs of which some have one of these curves. Each takes as long until its target as before.
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.rewards import Rewards
+from .curves import CurveRule, made_up_curves, with_curves
 from .workload import Workload
 
 AWKWARD = (3, 5, 6, 7)  # counts that fit no cell of their own
@@ -21,6 +22,7 @@ class DeadlineRule:
     least, most: the first deadline is between these multiples of a job's length.
     density: part of the jobs that are kept; above 1, jobs of the trace come again at other times.
     awkward: part of the jobs of 2 to 8 GPUs that ask for 3, 5, 6 or 7, with as many GPU-hours.
+    metric: part of the jobs that end when a metric reaches its target, by made-up curves.
 
     Raise ValueError, in one sentence, for values that cannot be.
     """
@@ -31,9 +33,10 @@ class DeadlineRule:
     most: float = 2.0
     density: float = 1.0
     awkward: float = 0.0
+    metric: float = 0.0
 
     def __post_init__(self) -> None:
-        for name in ("strict", "soft", "awkward"):
+        for name in ("strict", "soft", "awkward", "metric"):
             if not 0 <= getattr(self, name) <= 1:
                 raise ValueError(f"deadlines: {name}: {getattr(self, name)} is not accepted, must be from 0 to 1")
         if self.strict + self.soft > 1 + 1e-9:
@@ -91,7 +94,8 @@ def with_deadlines(workload: Workload, rule: DeadlineRule, seed: int) -> Workloa
         else Rewards.soft(by)
         for part, by in zip(kind.tolist(), by_s, strict=True)
     ]
-    return replace(workload, rewards=tuple(rewards))
+    due = replace(workload, rewards=tuple(rewards))
+    return with_curves(due, made_up_curves(), CurveRule(rule.metric), seed)
 
 
 def _dense(workload: Workload, density: float, random: np.random.Generator) -> Workload:

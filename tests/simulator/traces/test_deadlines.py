@@ -43,8 +43,19 @@ def test_awkward_counts_keep_the_gpu_hours() -> None:
     assert made.gpus @ made.duration_s == pytest.approx(JOBS.gpus @ JOBS.duration_s)
 
 
+def test_a_metric_ends_a_part_of_the_jobs_and_their_lengths_stay() -> None:
+    made = with_deadlines(JOBS, DeadlineRule(metric=0.2), 1)
+    plain = with_deadlines(JOBS, DeadlineRule(), 1)
+    part = np.mean([curve is not None for curve in made.curves])
+    assert part == pytest.approx(0.2, abs=0.03)
+    assert {curve.name for curve in made.curves if curve} == {"power", "levels", "jumps", "loss"}
+    assert all(curve.reached <= len(curve.values) for curve in made.curves if curve)
+    assert made.duration_s.tolist() == plain.duration_s.tolist()
+    assert made.rewards == plain.rewards
+
+
 def test_a_rule_is_read_back_from_its_own_words() -> None:
-    rule = DeadlineRule(strict=0.7, soft=0.2, awkward=0.1)
+    rule = DeadlineRule(strict=0.7, soft=0.2, awkward=0.1, metric=0.2)
     assert rule_of(rule.shown) == rule
 
 
@@ -52,6 +63,7 @@ def test_a_rule_is_read_back_from_its_own_words() -> None:
     ("text", "told"),
     [
         ("strict=0.7,soft=0.4", "strict and soft add up to 1.1; at most 1 is accepted"),
+        ("metric=1.5", "metric: 1.5 is not accepted, must be from 0 to 1"),
         ("strict=2", "strict: 2.0 is not accepted, must be from 0 to 1"),
         ("least=3", "least 3.0 and most 2.0 must be above 0, and rise"),
         ("density=0", "density: 0.0 is not accepted"),
