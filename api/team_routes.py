@@ -28,7 +28,9 @@ class NewTeams(BaseModel):
 @router.get("/teams", responses={200: {"model": TeamsView}})
 async def teams(request: Request) -> Response:
     """Return all teams. Users and templates are told of one's own; viewers and operators read all."""
-    return answer(await ask(request, "teams", reader_of(request)))
+    reader = reader_of(request)
+    board = await ask(request, "team_board", reader)
+    return answer(await ask(request, "teams", reader) | {"now": board["teams"]})
 
 
 @router.put("/teams", responses={200: {"model": TeamsChange}})

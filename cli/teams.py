@@ -126,10 +126,10 @@ def table(view: TeamsView) -> Table:
     from rich.table import Table
 
     found = Table(box=None, pad_edge=False)
-    for name in ("TEAM", "SHARE", "GUARANTEE", "CAP", "PRIORITIES", "LIMITS", "USERS"):
+    for name in ("TEAM", "SHARE", "GUARANTEE", "CAP", "HAS", "BORROWED", "LENT", "PRIORITIES", "LIMITS", "USERS"):
         found.add_column(name, overflow="fold")
     for name, team in view["teams"].items():
-        users = team["users"]
+        users, now = team["users"], view["now"][name]
         named = ", ".join(users[:MOST_USERS]) + (
             f" and {len(users) - MOST_USERS} more" if users[MOST_USERS:] else ""
         )
@@ -138,6 +138,9 @@ def table(view: TeamsView) -> Table:
             f"{team['share']:g}",
             _counts(team["guarantee"]),
             _counts(team["cap"]),
+            _counts(now["gpus"]),
+            _counts(now["borrowed"]),
+            _counts(now["lent"]),
             ", ".join(team["priorities"]),
             limits(team["limits"]),
             printable(named) or "-",

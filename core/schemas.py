@@ -659,12 +659,15 @@ class TeamsView(TypedDict):
     prices: dict[str, float]
     user_limits: dict[str, Any]
     version: str  # differs where anything differs
+    now: dict[str, TeamNow]  # by name, what each team has
 
 
 class TeamNow(TypedDict):
     """What a team has now."""
 
     gpus: dict[str, int]  # by GPU type, with its pool as in a100@lab
+    borrowed: dict[str, int]  # of these, beyond its guarantee or of jobs that borrow
+    lent: dict[str, int]  # GPUs of its guarantee that it leaves idle and others have
     running: int  # jobs that hold GPUs
     waiting: int  # jobs that wait for some; of others' teams 0
     users: dict[str, dict[str, int]]  # GPUs by user and GPU type; of others' teams none

@@ -18,7 +18,8 @@ class Bar:
     """What a team has of a GPU type. Places are parts of a bar that is 100 wide.
 
     kind: the GPU type, with its pool as in a100@lab. cap: None: it has none.
-    own, borrowed: what it uses of its guarantee and beyond. promised, room: where guarantee and cap end.
+    own, borrowed: what it uses of its guarantee and beyond. lent: what others have of it, while it is idle.
+    promised, room: where guarantee and cap end.
     """
 
     kind: str
@@ -27,6 +28,7 @@ class Bar:
     cap: int | None
     used: int
     borrowed: int
+    lent: int
     own: float
     beyond: float
     promised: float
@@ -36,8 +38,9 @@ class Bar:
     def told(self) -> str:
         """Return the bar in words."""
         cap = "no cap" if self.cap is None else f"cap {self.cap:,}"
-        lent = f", {self.borrowed:,} borrowed" if self.borrowed else ""
-        return f"{self.used:,} used{lent}; guarantee {self.guarantee:,}, {cap}"
+        more = f", {self.borrowed:,} borrowed" if self.borrowed else ""
+        lent = f", {self.lent:,} lent" if self.lent else ""
+        return f"{self.used:,} used{more}; guarantee {self.guarantee:,}{lent}, {cap}"
 
 
 @dataclass(frozen=True)
@@ -123,7 +126,7 @@ def teams_page(
     return TeamsPage(_answer(lines, now, sum(gpus.values())), lines)
 
 
-_NOTHING: TeamNow = {"gpus": {}, "running": 0, "waiting": 0, "users": {}}
+_NOTHING: TeamNow = {"gpus": {}, "borrowed": {}, "lent": {}, "running": 0, "waiting": 0, "users": {}}
 
 
 def _answer(lines: Sequence[TeamLine], now: Mapping[str, TeamNow], gpus: int) -> str:
@@ -181,7 +184,7 @@ def _room(kind: str, team: Mapping[str, Any], gpus: Counts) -> int:
 
 def _bar(kind: str, team: Mapping[str, Any], now: TeamNow, gpus: Counts, scale: int) -> Bar:
     guarantee, used = team["guarantee"].get(kind, 0), now["gpus"].get(kind, 0)
-    borrowed = max(used - guarantee, 0)
+    borrowed, lent = now["borrowed"].get(kind, 0), now["lent"].get(kind, 0)
 
     def part(number: int) -> float:
         return round(100 * number / scale, 2)
@@ -193,6 +196,7 @@ def _bar(kind: str, team: Mapping[str, Any], now: TeamNow, gpus: Counts, scale: 
         cap=team["cap"].get(kind),
         used=used,
         borrowed=borrowed,
+        lent=lent,
         own=part(used - borrowed),
         beyond=part(borrowed),
         promised=part(guarantee),

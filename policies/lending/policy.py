@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ...core.decisions import Refused, Waiting, WaitReason
+from ...core.lent import lenders
 from ...core.placement import Placement
 from ...core.wording import n_gpus
 from ..choosing.decided import QueueReasons, decisions_of
@@ -17,7 +18,7 @@ from ..contract.round import Plan, Round
 from ..contract.sharing import stand
 from ..contract.traits import PolicyTraits
 from .book import Start
-from .round_books import RoundBooks, team_of
+from .round_books import NO_TEAM, RoundBooks, quotas_of, team_of
 
 DEDICATED, BORROWED = 1.0, 2.0
 
@@ -103,7 +104,9 @@ class LendingPolicy(ABC):
         if use == DEDICATED:
             said = f"It runs on the guarantee of its team{f' {team}' if team else ''}."
         elif use == BORROWED:
-            said = f"It borrows GPUs that teams leave idle. {self.why_safe(round, i)}"
+            owners = lenders_of(round, plan).get(job, {})
+            facts = {"lenders": owners, **facts}
+            said = f"It borrows {_whose(owners, plan.placements[job].gpu_type)}. {self.why_safe(round, i)}"
         return explained(job, round, plan, [said, length], {"borrows": use == BORROWED, **facts})
 
     def without_length(self) -> str:
@@ -113,3 +116,29 @@ class LendingPolicy(ABC):
     def why_safe(self, round: Round, i: int) -> str:
         """Say in a sentence what becomes of the owner of GPUs that the job at a position borrows."""
         return "Their owner waits until it has ended."
+
+
+def lenders_of(round: Round, plan: Plan) -> dict[str, dict[str, int]]:
+    """Return how many idle GPUs of which team each borrower of a plan has, by its id."""
+    found: dict[str, dict[str, int]] = {}
+    use, ids = plan.figures["use"], round.columns.ids.tolist()
+    for gpu_type, quotas in quotas_of(round).items():
+        unused, borrowers = dict(quotas), list[tuple[str, str, int]]()
+        for i in np.flatnonzero(use > 0).tolist():
+            placement, team = plan.placements[ids[i]], team_of(round, ids[i])
+            if placement.gpu_type != gpu_type:
+                continue
+            if use[i] == BORROWED:
+                borrowers.append((ids[i], team, placement.gpus))
+            else:
+                unused[team] = max(unused.get(team, 0) - placement.gpus, 0)
+        found |= lenders(unused, borrowers)
+    return found
+
+
+def _whose(owners: Mapping[str, int], gpu_type: str) -> str:
+    """Return which teams leave the GPUs idle that a borrower has."""
+    parts = [f"{gpus} {gpu_type} of team {owner}" for owner, gpus in sorted(owners.items()) if owner != NO_TEAM]
+    if owners.get(NO_TEAM):
+        parts.append(f"{owners[NO_TEAM]} {gpu_type} that no team was promised")
+    return f"idle GPUs: {', '.join(parts)}" if parts else "GPUs that were idle when it started"

@@ -9,6 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
+from ...core.lent import NOBODY
 from ...core.placement import Placement
 from ..contract.round import Round
 from ..contract.sharing import Sharing
@@ -18,13 +19,22 @@ from ..placing.rooms import startable
 from ..placing.spread import anywhere
 from .book import Book, Pool, Running, Start, Waiting
 
-NO_TEAM = ""  # jobs of no team have what is guaranteed to none
-NOBODY = Sharing({}, {})
+NO_TEAM = NOBODY  # jobs of no team have what is guaranteed to none
+NO_SHARING = Sharing({}, {})
 
 
 def team_of(round: Round, job: str) -> str:
     """Return the team of a job; `NO_TEAM` if it has none."""
-    return (round.sharing or NOBODY).team.get(job, NO_TEAM)
+    return (round.sharing or NO_SHARING).team.get(job, NO_TEAM)
+
+
+def quotas_of(round: Round) -> dict[str, dict[str, int]]:
+    """Return GPU type -> team -> GPUs that it is guaranteed; the rest is of nobody's team."""
+    found: dict[str, dict[str, int]] = {}
+    for t, gpus in round.cluster.capacity().items():
+        own = {team: terms.guarantee.get(t, 0) for team, terms in (round.sharing or NO_SHARING).terms.items()}
+        found[t] = own | {NO_TEAM: max(gpus - sum(own.values()), 0)}
+    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +55,7 @@ class RoundBooks:
 
     def __post_init__(self) -> None:
         round, columns = self.round, self.round.columns
-        quotas = self._quotas()
+        quotas = quotas_of(round)
         pools = {
             (t, team): Pool(team, quota) for t, quotas_of in quotas.items() for team, quota in quotas_of.items()
         }
@@ -80,10 +90,6 @@ class RoundBooks:
     def _idle(self) -> Ledger:
         return Ledger(self.round.cluster)
 
-    @property
-    def sharing(self) -> Sharing:
-        return self.round.sharing or NOBODY
-
     def team_of(self, job: str) -> str:
         return team_of(self.round, job)
 
@@ -104,14 +110,6 @@ class RoundBooks:
         if asked not in self._rooms:
             self._rooms[asked] = anywhere(self._idle, spec, gpus, gpu_type) is not None
         return self._rooms[asked]
-
-    def _quotas(self) -> dict[str, dict[str, int]]:
-        """Return GPU type -> team -> GPUs that it is guaranteed; the rest is of nobody's team."""
-        found: dict[str, dict[str, int]] = {}
-        for t, gpus in self.round.cluster.capacity().items():
-            own = {team: terms.guarantee.get(t, 0) for team, terms in self.sharing.terms.items()}
-            found[t] = own | {NO_TEAM: max(gpus - sum(own.values()), 0)}
-        return found
 
     def placed(self, stops: Iterable[int], starts: Iterable[Start]) -> tuple[dict[str, Placement], frozenset[int]]:
         """Return where jobs are after a decision, and the positions of those that start and found no GPUs.

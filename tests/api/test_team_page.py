@@ -64,6 +64,19 @@ def test_a_bar_shows_what_is_used_borrowed_guaranteed_and_the_cap(api: Api) -> N
     assert "of 100 value units this month" in found
 
 
+def test_a_team_is_told_what_it_lends(api: Api) -> None:
+    lends = {"teams": {"vision": {"users": ["ann"], "guarantee": {"t4": 1}}, "speech": {"guarantee": {"t4": 3}}}}
+    assert apply(api, lends).status_code == 200
+    api.world.ids["a"] = submit(api, "ann", "a", profile=False).json()["id"]
+    api.world.play("wish a t4-000:2\ngo\nruns a")
+    now = api.ask("GET", "/v1/teams").json()["now"]
+    assert {name: (team["gpus"], team["borrowed"], team["lent"]) for name, team in now.items()} == {
+        "vision": ({"t4": 2}, {"t4": 1}, {}),
+        "speech": ({}, {}, {"t4": 1}),
+    }
+    assert 'aria-label="t4: 0 used; guarantee 3, 1 lent, no cap"' in page(api)
+
+
 @pytest.mark.parametrize(
     ("user", "members"),
     [("ops", {"ann", "bob", "eve"}), ("vic", {"ann", "bob", "eve"}), ("ann", {"ann", "bob"}), ("eve", {"eve"})],

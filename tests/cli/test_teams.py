@@ -77,7 +77,7 @@ def test_teams_are_applied_once_somebody_agrees(
     assert said(capsys) == "nothing would change\n"
     assert main.run(["teams"]) == Exit.OK
     (line,) = [line for line in said(capsys).splitlines() if line.startswith("vision")]
-    assert " ".join(line.split()) == "vision 1 2 t4 - low, normal, high 100 queued, 3 t4 ann, bob"
+    assert " ".join(line.split()) == "vision 1 2 t4 - - - - low, normal, high 100 queued, 3 t4 ann, bob"
     assert main.run(["teams", "--json"]) == Exit.OK
     assert json.loads(said(capsys))["teams"]["vision"]["cap"] == {}
 

@@ -151,7 +151,7 @@ def test_a_job_is_told_whose_gpus_it_has_and_why_it_waits() -> None:
     assert plan.borrowed == {"lent"}
     assert "It runs on the guarantee of its team a." in policy.explain("own", round, plan).sentences
     told = " ".join(policy.explain("lent", round, plan).sentences)
-    assert "It borrows GPUs that teams leave idle. An owner whose turn comes takes them back at a step" in told
+    assert "It borrows idle GPUs: 2 t4 of team b. An owner whose turn comes takes them back at a step" in told
     assert isinstance(plan.decision("waits"), Waiting)
     assert plan.decision("wide") == Refused("Its team a is guaranteed fewer than 3 GPUs of each type.")
 
