@@ -73,11 +73,12 @@ def duration(seconds: float | None) -> str:
 def where(job: Mapping[str, object]) -> str:
     """Format a job's GPUs as `4 a100 (emulated)`, `2 GPUs` if they are of several types, or `-` if it has none.
 
-    A part of them is `0.5 x t4 with rigid-3`.
+    A part of them is `0.5 x t4 with rigid-3`. GPUs that other teams leave idle are `2 t4 (borrowed, emulated)`.
     """
     if not job.get("gpus"):
         return "-"
-    label = f" ({EMULATED})" if job.get("emulated") else ""
+    notes = [word for word, holds in (("borrowed", job.get("borrows")), (EMULATED, job.get("emulated"))) if holds]
+    label = f" ({', '.join(notes)})" if notes else ""
     kind, share = job["gpu_type"] or "GPUs", float(str(job.get("share", 1.0)))
     if share >= 1:
         return f"{job['gpus']} {kind}{label}"

@@ -118,6 +118,7 @@ class JobRow(TypedDict):
     gpus: int
     share: NotRequired[float]  # the part that it holds of each of these, 1 at most
     beside: NotRequired[list[str]]  # jobs that share some of them
+    borrows: NotRequired[bool]  # other teams leave them idle, and get them back
     nodes: list[str]
     emulated: bool  # some node it runs on is emulated
     batch_size: int | None

@@ -37,7 +37,8 @@ def held(job: JobRow) -> str:
     share, beside = job.get("share", 1.0), job.get("beside", [])
     part = f"{share:g} of " if share < 1 else ""
     partners = f" with {', '.join(beside)}" if beside else ""
-    return f"{part}{job['gpus']} {job['gpu_type'] or 'GPUs'}{partners}"
+    owners = ", which other teams leave idle" if job.get("borrows") else ""
+    return f"{part}{job['gpus']} {job['gpu_type'] or 'GPUs'}{partners}{owners}"
 
 
 def answer(job: JobDetails, resizes: Sequence[Resize] = ()) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ...core.placement import Placement
 from ...core.teams import in_pool
@@ -29,12 +29,14 @@ class Sharing:
     team: job id -> its team.
     factor: job id -> what its progress is worth beside that of others: priority times time-decayed share.
     leased_until_s: job id -> end of the lease of the job, on the clock of `Round.now`.
+    measured_for: id of a profile run -> the team of the job that it measures.
     """
 
     terms: Mapping[str, TeamTerms]
     team: Mapping[str, str]
     factor: Mapping[str, float] = field(default_factory=dict)
     leased_until_s: Mapping[str, float] = field(default_factory=dict)
+    measured_for: Mapping[str, str] = field(default_factory=dict)
 
     def is_leased(self, job: str, now: float) -> bool:
         """Return whether a reclaim may not take the job's GPUs now."""
@@ -46,7 +48,7 @@ class Sharing:
             name: TeamTerms(in_pool(one.guarantee, pool or None), in_pool(one.cap, pool or None))
             for name, one in self.terms.items()
         }
-        return Sharing(terms, self.team, self.factor, self.leased_until_s)
+        return replace(self, terms=terms)
 
 
 @dataclass(frozen=True)

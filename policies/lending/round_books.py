@@ -24,8 +24,9 @@ NO_SHARING = Sharing({}, {})
 
 
 def team_of(round: Round, job: str) -> str:
-    """Return the team of a job; `NO_TEAM` if it has none."""
-    return (round.sharing or NO_SHARING).team.get(job, NO_TEAM)
+    """Return the team of a job, and that of what a profile run measures; `NO_TEAM` if it has none."""
+    sharing = round.sharing or NO_SHARING
+    return sharing.team.get(job) or sharing.measured_for.get(job, NO_TEAM)
 
 
 def quotas_of(round: Round) -> dict[str, dict[str, int]]:

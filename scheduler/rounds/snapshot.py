@@ -301,6 +301,9 @@ def take_snapshot(
         provisions: whether the policy chooses CPUs and memory, and so sees what jobs have of them.
     """
     profiles = profile_views(jobs, cluster, settings.profile_share, now, sharing)
+    if sharing is not None:
+        of = {work.id: sharing.team[work.job_id] for work in profiles if work.job_id in sharing.team}
+        sharing = replace(sharing, measured_for=of)
     views = list(profiles.values())
     trains = [job for job in jobs if job.phase in TRAINED_IN and runs_somewhere(job.spec, cluster)]
 

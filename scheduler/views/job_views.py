@@ -61,6 +61,7 @@ def job_row(
         gpus=sum(slot.gpus for slot in shown) if job.active else 0,
         share=min((slot.share for slot in shown), default=1.0) if job.active else 1.0,
         beside=list(beside) if job.active else [],
+        borrows=job.borrows and bool(shown) and job.active,
         nodes=sorted({slot.node_id for slot in shown}) if job.active else [],
         emulated=any(slot.emulated for slot in shown),
         batch_size=report.get("batch_size") or None,  # a command may tell none

@@ -745,6 +745,7 @@ def test_tables_name_emulated_gpus(capsys) -> None:
     shared = row(phase="running", gpus=1, gpu_type="t4", share=0.5, beside=["rigid-3"])
     assert show.where(shared) == "0.5 x t4 with rigid-3 (emulated)"
     assert show.where(shared | {"gpus": 2, "beside": []}) == "0.5 of 2 t4 (emulated)"
+    assert show.where(shared | {"share": 1.0, "borrows": True}) == "1 t4 (borrowed, emulated)"
 
 
 def test_a_batch_is_told_with_its_passes_also_when_its_job_has_ended() -> None:

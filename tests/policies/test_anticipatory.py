@@ -156,6 +156,19 @@ def test_a_job_is_told_whose_gpus_it_has_and_why_it_waits() -> None:
     assert plan.decision("wide") == Refused("Its team a is guaranteed fewer than 3 GPUs of each type.")
 
 
+def test_a_profile_run_uses_the_guarantee_of_the_team_whose_job_it_measures() -> None:
+    for name in ("anticipatory", "team_queues"):
+        policy = make_policy(name)
+        jobs = [view("own", 1, placement=held(1)), view("new-profile-t4", 1), view("waits", 1)]
+        round = round_of(*jobs, teams={"own": "a", "waits": "a"})
+        assert round.sharing is not None
+        teams = replace(round.sharing, measured_for={"new-profile-t4": "a"})
+        plan = policy.plan(replace(round, sharing=teams))
+        assert plan.placements.keys() >= {"own", "new-profile-t4"}
+        assert "new-profile-t4" not in plan.borrowed
+        assert "waits" not in plan.placements.keys() - plan.borrowed, "the guarantee of two GPUs is in use"
+
+
 def test_who_borrows_is_remembered_and_gives_back_when_the_owner_comes() -> None:
     policy = make_policy("anticipatory")  # another process of the service: all it knows is in the round
     lent = view("lent", 2, preemptible=True, placement=held(2), borrows=True)

@@ -11,6 +11,7 @@ from coadapt.core.cluster import Cluster, Node
 from coadapt.core.job import JobSpec, Phase
 from coadapt.core.settings import Settings
 from coadapt.policies.catalogue import make_policy
+from coadapt.policies.contract.sharing import Sharing
 from coadapt.policies.per_pool import PerPool
 from coadapt.scheduler.changes.unmeasured_types import with_new_types
 from coadapt.scheduler.jobs.fitting_types import allowed_types, waiting_reason
@@ -65,6 +66,12 @@ def test_profile_runs_and_jobs_get_gpus_of_their_own_pool(tmp_path: Path) -> Non
         (jobs[3].id, "a100"),
         (jobs[3].id, "t4"),
     ]
+    team = {jobs[0].id: "vision", jobs[2].id: "speech"}
+    shared = take_snapshot(jobs, {}, NODES, store, settings, 100.0, sharing=Sharing({}, team)).round.sharing
+    assert shared is not None
+    assert shared.measured_for == {
+        view: team[work.job_id] for view, work in snapshot.work.items() if work.job_id in team
+    }
     plan = PerPool(partial(make_policy, "sia")).plan(snapshot.round)
     pools = {node.id: node.pool for node in NODES.nodes}
     by_job = {job.id: job.spec.pool for job in jobs}
