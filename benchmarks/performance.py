@@ -396,6 +396,36 @@ BENCHMARKS = (
         timeout_s=7200.0,
     ),
     Benchmark(
+        "anticipatory_live",
+        "Thirty live jobs of three teams, nothing lent or under `anticipatory`; the service is killed twice.",
+        (
+            Figure("mean_speedup", "JCT with nothing lent over JCT, mean of jobs", "≥ 1.3"),
+            Figure("ratio_of_means", "mean JCT with nothing lent over mean JCT"),
+            Figure("worst_slowdown_over_start", "latest end, over how long GPUs take to be handed over", "≤ 2"),
+            Figure("borrowers_forgotten", "borrowers that a killed service has forgotten", "= 0"),
+            Figure("borrowed", "jobs that borrowed"),
+            Figure("reclaimed", "jobs that gave GPUs back"),
+            Figure("samples_lost", "samples that were not trained exactly once", "= 0"),
+            Figure("jobs_lost", "jobs that did not succeed", "= 0"),
+        ),
+        timeout_s=3600.0,
+    ),
+    Benchmark(
+        "fusion_equivalence",
+        "Four trials that train as one, against the same alone: a CNN, an MLP and a Transformer.",
+        (
+            Figure("max_param_diff", "parameters in double precision, largest difference", "≤ 1e-8"),
+            Figure("max_param_diff_after_events", "the same after drop, split, merge and a kill", "≤ 1e-8"),
+            Figure("max_loss_diff", "losses in single precision, largest difference", "≤ 1e-3"),
+            Figure("max_param_diff_20", "parameters after 20 steps of SGD in single precision", "≤ 1e-5"),
+            Figure("nan_reached", "trials that a NaN of another one has reached", "= 0"),
+            Figure("mean_loss_fails", "the mean of losses is told apart from their sum", "= 1"),
+            Figure("fused_over_alone/8", "8 trials as one: trained in the same time, over one alone"),
+            Figure("fused_over_alone/128", "128 trials as one: the same"),
+        ),
+        timeout_s=3600.0,
+    ),
+    Benchmark(
         "anticipatory_synthetic",
         "Made-up bursts of teams: who is slowed by lending, with perfect and with wrong forecasts.",
         tuple(

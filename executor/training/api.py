@@ -21,6 +21,9 @@ from .collective.group import backend_for
 from .data import counted_loops, loader_watch
 from .data.alone import looks_alone
 from .data.drawn import Batches
+from .fused.errors import CannotFuse
+from .fused.group import TrialGroup
+from .fused.hyperparameters import Hyperparameters, chosen, trials_of_environment
 from .losses.loss_kind import Kind
 from .sessions.channel import Channel
 from .sessions.managed_session import ManagedSession
@@ -92,6 +95,9 @@ def prepare(*objects: Any, loss: str = "auto") -> tuple[Any, ...]:
         raise ValueError(f"prepare: loss {loss!r} is none of {', '.join(LOSSES)}")
     kind = LOSSES[loss]
     prepared = identify(objects, _shards(objects))
+    if len(trials := trials_of_environment()) > 1:
+        _session = _as_one(prepared, len(trials))
+        return _session.objects
     session: Session
     if _channel is not None:
         session = _managed(prepared, _channel, kind)
@@ -103,6 +109,25 @@ def prepare(*objects: Any, loss: str = "auto") -> tuple[Any, ...]:
         session = AloneSession(prepared)
     _session = session
     return session.objects
+
+
+def _as_one(prepared: Prepared, trials: int) -> Session:
+    """Return the session of a group of trials. Raises: CannotFuse, for what cannot be trained as one."""
+    if _channel is not None or dist.is_initialized() or prepared.scalers:
+        raise CannotFuse("prepare: a group of trials trains in one process of its own, without a GradScaler")
+    modules = [*prepared.modules, *prepared.companions]
+    TrialGroup(modules, prepared.optimizers, prepared.schedulers, trials)
+    return AloneSession(prepared)
+
+
+def hyperparameters(**defaults: Any) -> Hyperparameters:
+    """Return what a study may set, and else these defaults: `hp = coadapt.hyperparameters(lr=0.1)`, then `hp.lr`.
+
+    Call it once, before the optimizer is made. In a group of trials a number stands for those of all of them.
+
+    Raises: ValueError, in one sentence, if the study sets a value that is not named here.
+    """
+    return chosen(defaults, trials_of_environment())
 
 
 def shard_mesh() -> DeviceMesh:
