@@ -49,10 +49,10 @@ RUNS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
 SCRIPT = Path(__file__).parent / "scripts" / "steps_again.py"
 SCHEDULER = "ray::SchedulerService"
 SCALE, STEPS, BATCH = 0.6, 16, 128
-BURST, BURST_S, BETWEEN_S = 5, 2.0, 25.0  # jobs of a burst, how long it takes, and until the next one begins
-EPOCHS, MEASURED_EPOCHS = (5, 8, 12), 2
+BURST, BURST_S, BETWEEN_S = 5, 2.0, 40.0  # jobs of a burst, how long it takes, and until the next one begins
+EPOCHS, MEASURED_EPOCHS = (10, 16, 24), 2
 KILLS = (0.35, 0.7)  # of the jobs that have come
-CAP_S, LOOK_S = 600.0, 1.0
+CAP_S, LOOK_S = 900.0, 1.0
 
 
 @dataclass(frozen=True)
