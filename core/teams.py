@@ -34,7 +34,10 @@ class Priority(StrEnum):
     @property
     def factor(self) -> float:
         """Return the factor on what progress is worth. Each step doubles it."""
-        return 2.0 ** (list(Priority).index(self) - 1)
+        return _FACTORS[self]
+
+
+_FACTORS = {priority: 2.0 ** (step - 1) for step, priority in enumerate(Priority)}
 
 
 def _unlike_yes(value: Any) -> Any:

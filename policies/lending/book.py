@@ -53,11 +53,23 @@ class Pool:
     waiting: list[Waiting] = field(default_factory=list)
     dedicated: list[Running] = field(default_factory=list)
     borrowing: list[Running] = field(default_factory=list)
+    used: int = field(init=False)  # GPUs of its quota that its own jobs have
+    held: int = field(init=False)  # all GPUs that its jobs have
 
-    @property
-    def used(self) -> int:
-        """GPUs of its quota that its own jobs have."""
-        return sum(job.gpus for job in self.dedicated)
+    def __post_init__(self) -> None:
+        self.used = sum(job.gpus for job in self.dedicated)
+        self.held = self.used + sum(job.gpus for job in self.borrowing)
+
+    def runs(self, job: Running, *, borrows: bool) -> None:
+        """Note that a job has GPUs: those of the quota, or what others leave idle."""
+        (self.borrowing if borrows else self.dedicated).append(job)
+        self.used += 0 if borrows else job.gpus
+        self.held += job.gpus
+
+    def gives_back(self, job: Running) -> None:
+        """Note that a borrower has no GPUs any more."""
+        self.borrowing.remove(job)
+        self.held -= job.gpus
 
     @property
     def unused(self) -> int:
@@ -74,8 +86,7 @@ class Pool:
     @property
     def standing(self) -> float:
         """All GPUs that its jobs have, over its quota; a team without one comes last."""
-        held = self.used + sum(job.gpus for job in self.borrowing)
-        return held / self.quota if self.quota else math.inf
+        return self.held / self.quota if self.quota else math.inf
 
 
 @dataclass(frozen=True)
@@ -97,8 +108,7 @@ class Book:
     def of(cls, pools: Iterable[Pool], gpus: int) -> Book:
         """Return the book of `gpus` GPUs in all, less what runs."""
         listed = list(pools)
-        held = sum(job.gpus for pool in listed for job in (*pool.dedicated, *pool.borrowing))
-        return cls(listed, gpus - held)
+        return cls(listed, gpus - sum(pool.held for pool in listed))
 
     @property
     def recoverable(self) -> int:
@@ -117,7 +127,6 @@ class Book:
     def start(self, pool: Pool, job: Waiting, *, borrows: bool) -> Start:
         """Give a waiting job idle GPUs."""
         pool.waiting.remove(job)
-        runs = Running(job.at, job.gpus, job.least_s, job.most_s, job.stoppable)
-        (pool.borrowing if borrows else pool.dedicated).append(runs)
+        pool.runs(Running(job.at, job.gpus, job.least_s, job.most_s, job.stoppable), borrows=borrows)
         self.idle -= job.gpus
         return Start(job.at, borrows)

@@ -90,15 +90,18 @@ class Lent:
         if self._book.idle <= 0:
             return None
         for pool in self._book.ordered():
+            depth = max(self._needs[pool.name, w][1] for w in range(len(self._windows)))
+            unsafe = set[tuple[int, int]]()  # (GPUs, own window) of jobs on which no need hangs: one is as another
             for place, job in enumerate(pool.turns):
-                if (
-                    isinstance(job, Waiting)
-                    and not job.stoppable
-                    and job.gpus <= self._book.idle
-                    and (own := self._windows.of(job.most_s)) <= window
-                    and self._is_safe(pool, place, own)
-                ):
+                if not isinstance(job, Waiting) or job.stoppable or job.gpus > self._book.idle:
+                    continue
+                own = self._windows.of(job.most_s)
+                if own > window or (place >= depth and (job.gpus, own) in unsafe):
+                    continue
+                if self._is_safe(pool, place, own):
                     return pool, job
+                if place >= depth:
+                    unsafe.add((job.gpus, own))
         return None
 
     def took(self, pool: Pool, job: Waiting) -> None:

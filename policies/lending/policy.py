@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from ..contract.round import Plan, Round
 from ..contract.sharing import stand
 from ..contract.traits import PolicyTraits
 from .book import Start
-from .round_books import NO_TEAM, RoundBooks, quotas_of, team_of
+from .round_books import NO_TEAM, Homes, RoundBooks, quotas_of, team_of
 
 DEDICATED, BORROWED = 1.0, 2.0
 
@@ -39,12 +40,16 @@ class LendingPolicy(ABC):
     tick_s: float | None = None
     waits = "It waits for its turn on the guarantee of its team, in order of submission."
 
+    @cached_property
+    def _homes(self) -> Homes:
+        return Homes()
+
     @abstractmethod
     def decide(self, books: RoundBooks, round: Round) -> Decision:
         """Fill in the books, and return what changes."""
 
     def plan(self, round: Round) -> Plan:
-        found = RoundBooks(round, self.stops)
+        found = RoundBooks(round, self.stops, self._homes)
         decision = self.decide(found, round)
         again = {start.at for start in decision.starts} & set(decision.stops)  # given back, and lent to anew
         stops = [at for at in decision.stops if at not in again]

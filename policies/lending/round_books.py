@@ -38,6 +38,21 @@ def quotas_of(round: Round) -> dict[str, dict[str, int]]:
     return found
 
 
+@dataclass
+class Homes:
+    """The GPU type on which each job is dedicated (None: no type), from one round to the next."""
+
+    _of: dict[str, str | None] = field(default_factory=dict)
+    _under: object = None
+
+    def of(self, round: Round, quotas: Mapping[str, Mapping[str, int]]) -> dict[str, str | None]:
+        """Return what is known, to be filled in; nothing, if nodes or guarantees are others than before."""
+        under = round.cluster, quotas
+        if not round.columns.exact or self._under != under:
+            self._of, self._under = {}, under
+        return self._of
+
+
 @dataclass(frozen=True, eq=False)
 class RoundBooks:
     """The teams of a round by GPU type.
@@ -46,39 +61,46 @@ class RoundBooks:
     guaranteed so many of no type is in no book: it can never have a turn.
 
     stops: whether borrowers that are preemptible may be stopped.
+    homes: of jobs of earlier rounds, kept where lengths are known exactly: nothing about a job changes then.
     """
 
     round: Round
     stops: bool
+    homes: Homes = field(default_factory=lambda: Homes())
     books: Mapping[str, Book] = field(init=False)
     home: Mapping[int, str] = field(init=False)
+    held: dict[str, Placement] = field(default_factory=dict, init=False)  # by id, where the nodes are still there
     _rooms: dict[tuple[object, ...], bool] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
         round, columns = self.round, self.round.columns
         quotas = quotas_of(round)
-        pools = {
-            (t, team): Pool(team, quota) for t, quotas_of in quotas.items() for team, quota in quotas_of.items()
-        }
+        known = self.homes.of(round, quotas)
+        pools = {(t, team): Pool(team, quota) for t, of in quotas.items() for team, quota in of.items()}
         home: dict[int, str] = {}
         low_s, high_s = self.bounds_s
-        for i, id in enumerate(columns.ids.tolist()):
-            team, gpus = self.team_of(id), int(columns.gpus[i])
-            placement, stoppable = columns.placements[i], bool(self.stops and columns.preemptible[i])
+        stoppable = (columns.preemptible & self.stops).tolist()
+        borrows = [False] * len(low_s) if columns.borrows is None else columns.borrows.tolist()
+        held, placements = columns.held.tolist(), columns.placements.tolist()
+        for i, (id, gpus) in enumerate(zip(columns.ids.tolist(), columns.gpus.tolist(), strict=True)):
+            team, placement = self.team_of(id), placements[i]
             if placement is not None and exists(placement, round.cluster):
-                t, held = placement.gpu_type, placement.gpus
-                pool = pools.setdefault((t, team), Pool(team, 0))
+                self.held[id] = placement
+                t, has = placement.gpu_type, held[i]
+                if (pool := pools.get((t, team))) is None:
+                    pool = pools[t, team] = Pool(team, 0)
                 left_s = high_s[i] if high_s[i] > 0 else math.inf  # one that takes longer than was foreseen stays
-                runs = Running(i, held, low_s[i], left_s, stoppable)
-                borrows = columns.borrows is not None and bool(columns.borrows[i])
-                (pool.borrowing if borrows or pool.used + held > pool.quota else pool.dedicated).append(runs)
+                runs = Running(i, has, low_s[i], left_s, stoppable[i])
+                pool.runs(runs, borrows=borrows[i] or pool.used + has > pool.quota)
                 home[i] = t
                 continue
-            types = startable(round, i, round.cluster, False)
-            own = next((t for t in types if quotas[t].get(team, 0) >= gpus and self._has_room(i, t)), None)
-            if own is not None:
+            if id not in known:
+                types = startable(round, i, round.cluster, False)
+                fits = (t for t in types if quotas[t].get(team, 0) >= gpus and self._has_room(i, t))
+                known[id] = next(fits, None)
+            if (own := known[id]) is not None:
                 home[i] = own
-                pools[own, team].waiting.append(Waiting(i, gpus, low_s[i], high_s[i], stoppable))
+                pools[own, team].waiting.append(Waiting(i, gpus, low_s[i], high_s[i], stoppable[i]))
         capacity = round.cluster.capacity()
         books = {
             t: Book.of([pool for (of, _), pool in sorted(pools.items()) if of == t], gpus)
@@ -117,15 +139,14 @@ class RoundBooks:
 
         A job lies together where there is room, else on any GPUs of its type.
         """
-        columns, going = self.round.columns, set(stops)
+        columns, begin = self.round.columns, list(starts)
         ids = columns.ids.tolist()
-        held = {
-            ids[i]: columns.placements[i]
-            for i in np.flatnonzero(columns.held > 0).tolist()
-            if i not in going and exists(columns.placements[i], self.round.cluster)
-        }
+        going = {ids[i] for i in stops}
+        held = {id: placement for id, placement in self.held.items() if id not in going}
+        if not begin:
+            return held, frozenset()
         ledger, in_vain = Ledger.of(self.round.cluster, held), set[int]()
-        for start in starts:
+        for start in begin:
             i = start.at
             found = anywhere(ledger, self.round.jobs[i].spec, int(columns.gpus[i]), self.home[i])
             if found is None:
