@@ -98,6 +98,8 @@ def main() -> None:
                     outcome, _ = simulated(teams, how, Path(name))
                     runs.setdefault(case, []).append(compared(outcome, reference, WARM_UP_DAYS * DAY_S))
                 told = f"{seed + 1} draws of {count} teams, {len(teams.jobs)} jobs in the last"
+                if seed % 10 == 9:
+                    print(figures_of(runs), flush=True)
                 print(f"{told}, {time.perf_counter() - began:.0f} s", flush=True)
             found = figures_of(runs)
             prefix = "" if count == PLAIN else f"{count}_teams/"

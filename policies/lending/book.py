@@ -91,10 +91,14 @@ class Pool:
 
 @dataclass(frozen=True)
 class Start:
-    """A job that gets GPUs now, on its own team's quota or on what others leave idle."""
+    """A job that gets GPUs now, on its own team's quota or on what others leave idle.
+
+    on: (node, GPUs) of each node that it is on; (): anywhere.
+    """
 
     at: int
     borrows: bool
+    on: tuple[tuple[str, int], ...] = ()
 
 
 @dataclass
@@ -124,9 +128,9 @@ class Book:
         """Return the pools by what they hold over their quota, those with least first; ties go by their order."""
         return sorted(self.pools, key=lambda pool: pool.standing)
 
-    def start(self, pool: Pool, job: Waiting, *, borrows: bool) -> Start:
+    def start(self, pool: Pool, job: Waiting, *, borrows: bool, on: tuple[tuple[str, int], ...] = ()) -> Start:
         """Give a waiting job idle GPUs."""
         pool.waiting.remove(job)
         pool.runs(Running(job.at, job.gpus, job.least_s, job.most_s, job.stoppable), borrows=borrows)
         self.idle -= job.gpus
-        return Start(job.at, borrows)
+        return Start(job.at, borrows, on)

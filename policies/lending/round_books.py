@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -13,11 +14,13 @@ from ...core.lent import NOBODY
 from ...core.placement import Placement
 from ..contract.round import Round
 from ..contract.sharing import Sharing
+from ..placing.cells import cells_of, levels_of
 from ..placing.demand import Demand
 from ..placing.ledger import Ledger, exists
 from ..placing.rooms import startable
-from ..placing.spread import anywhere
+from ..placing.spread import anywhere, on_nodes
 from .book import Book, Pool, Running, Start, Waiting
+from .ground import Ground, fits_at_all
 
 NO_TEAM = NOBODY  # jobs of no team have what is guaranteed to none
 NO_SHARING = Sharing({}, {})
@@ -44,12 +47,13 @@ class Homes:
 
     _of: dict[str, str | None] = field(default_factory=dict)
     _under: object = None
+    cells: dict[str, dict[str, tuple[int, ...]]] = field(default_factory=dict)  # by GPU type and team
 
     def of(self, round: Round, quotas: Mapping[str, Mapping[str, int]]) -> dict[str, str | None]:
         """Return what is known, to be filled in; nothing, if nodes or guarantees are others than before."""
         under = round.cluster, quotas
         if not round.columns.exact or self._under != under:
-            self._of, self._under = {}, under
+            self._of, self.cells, self._under = {}, {}, under
         return self._of
 
 
@@ -62,11 +66,13 @@ class RoundBooks:
 
     stops: whether borrowers that are preemptible may be stopped.
     homes: of jobs of earlier rounds, kept where lengths are known exactly: nothing about a job changes then.
+    in_cells: whether quotas are cells of nodes.
     """
 
     round: Round
     stops: bool
     homes: Homes = field(default_factory=lambda: Homes())
+    in_cells: bool = False
     books: Mapping[str, Book] = field(init=False)
     home: Mapping[int, str] = field(init=False)
     held: dict[str, Placement] = field(default_factory=dict, init=False)  # by id, where the nodes are still there
@@ -97,7 +103,7 @@ class RoundBooks:
             if id not in known:
                 types = startable(round, i, round.cluster, False)
                 fits = (t for t in types if quotas[t].get(team, 0) >= gpus and self._has_room(i, t))
-                known[id] = next(fits, None)
+                known[id] = next((t for t in fits if self._has_cells(t, team, gpus)), None)
             if (own := known[id]) is not None:
                 home[i] = own
                 pools[own, team].waiting.append(Waiting(i, gpus, low_s[i], high_s[i], stoppable[i]))
@@ -134,10 +140,47 @@ class RoundBooks:
             self._rooms[asked] = anywhere(self._idle, spec, gpus, gpu_type) is not None
         return self._rooms[asked]
 
+    def cells(self, gpu_type: str) -> dict[str, tuple[int, ...]]:
+        """Return the cells of each team: as its terms say, else as large as nodes are."""
+        if (known := self.homes.cells.get(gpu_type)) is not None:
+            return known
+        nodes = self.round.cluster.of_type(gpu_type)
+        levels = levels_of(max((node.gpus for node in nodes), default=1))
+        found, terms = {}, (self.round.sharing or NO_SHARING).terms
+        for team, quota in quotas_of(self.round)[gpu_type].items():
+            own = terms[team].cells.get(gpu_type) if team in terms else None
+            found[team] = own or tuple(
+                1 << level for level, count in enumerate(cells_of(quota, levels)) for _ in range(count)
+            )
+        self.homes.cells[gpu_type] = found
+        return found
+
+    def _has_cells(self, gpu_type: str, team: str, gpus: int) -> bool:
+        return not self.in_cells or fits_at_all(self.cells(gpu_type).get(team, ()), gpus)
+
+    def ground(self, gpu_type: str) -> Ground:
+        """Return where quotas lie: the cells that dedicated jobs are in, and the nodes that borrowers are on."""
+        nodes = {node.id: node.gpus for node in self.round.cluster.of_type(gpu_type)}
+        book = self.books[gpu_type]
+        found = Ground(nodes, {pool.name: self.cells(gpu_type).get(pool.name, ()) for pool in book.pools})
+        for pool in book.pools:
+            dedicated = Counter[str]()
+            for job in pool.dedicated:
+                dedicated.update(self.on(job.at))
+            found.hold(pool.name, dedicated)
+        for job in book.borrowers:
+            found.lend(self.on(job.at).items())
+        return found
+
+    def on(self, at: int) -> Mapping[str, int]:
+        """Return the GPUs that a running job has, by node."""
+        placement = self.round.columns.placements[at]
+        return {} if placement is None else placement.by_node
+
     def placed(self, stops: Iterable[int], starts: Iterable[Start]) -> tuple[dict[str, Placement], frozenset[int]]:
         """Return where jobs are after a decision, and the positions of those that start and found no GPUs.
 
-        A job lies together where there is room, else on any GPUs of its type.
+        A job lies where its start says, else together where there is room, else on any GPUs of its type.
         """
         columns, begin = self.round.columns, list(starts)
         ids = columns.ids.tolist()
@@ -148,7 +191,11 @@ class RoundBooks:
         ledger, in_vain = Ledger.of(self.round.cluster, held), set[int]()
         for start in begin:
             i = start.at
-            found = anywhere(ledger, self.round.jobs[i].spec, int(columns.gpus[i]), self.home[i])
+            spec = self.round.jobs[i].spec
+            if start.on:
+                found = on_nodes(ledger, spec, start.on, self.home[i])
+            else:
+                found = anywhere(ledger, spec, int(columns.gpus[i]), self.home[i])
             if found is None:
                 in_vain.add(i)
             else:
