@@ -2,13 +2,13 @@
 
     python -m benchmarks.anticipatory_oracle [--traces 40] [--hours 8] [--parts 20] [--limit-s 60]
 
-Each trace has the bursts of some hours of 2 to 4 teams of 8 GPUs, with 1.2 times the usual load. Those in which nobody
-waits with nothing lent do not count. All is known. The oracle is an integer program, solved by HiGHS: least waiting,
-and nobody starts later than with nothing lent. A job may start `--parts` times in each of its lengths.
+Each trace has the bursts of some hours of 2 to 4 teams of 8 GPUs, with 1.2 times the usual load. Those in which
+nobody waits with nothing lent do not count. All is known. The oracle is an integer program, solved by HiGHS: least
+waiting, and nobody starts later than with nothing lent. A job may start `--parts` times in each of its lengths.
 
 `delay_ratio`: what jobs wait under `virtual_clock`, over what they wait by the oracle; sums of all traces.
-`anticipatory_delay_ratio`, `blocking_delay_ratio`, `reference_delay_ratio`: the same of `anticipatory` with perfect
-forecast, as published and with blocking reservations, and of nothing lent. `delay_ratio_worst`: of a trace.
+`anticipatory_delay_ratio`, `blocking_delay_ratio`, `reference_delay_ratio`: the same of `anticipatory` that
+foresees all, as published and with blocking reservations, and of nothing lent. `delay_ratio_worst`: of a trace.
 `time_ratio`: seconds of the program over those of all decisions of `virtual_clock`, the median; the paper has 100.
 `oracle_late`, `virtual_clock_late`: jobs that start later than with nothing lent. `unsolved`: traces in which the
 limit was reached; the best plan of these counts. `gap_worst`: of any plan, relative.

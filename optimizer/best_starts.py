@@ -85,10 +85,23 @@ def best_starts(
     times = [candidates(job, slot, parts) for job in jobs]
     of = np.repeat(np.arange(len(jobs)), [len(own) for own in times])
     program = _program(jobs, quotas, times, of, fairness)
-    found = Highs(Method.EXACT, time_limit_s=time_limit_s, gap=1e-6).solve(program)
+    found = Highs(Method.EXACT, time_limit_s=time_limit_s, gap=1e-6).solve(
+        program, _latest(times, len(program.cost), program, len(of))
+    )
     if found.x is None:
         raise ValueError(f"no plan of {len(jobs)} jobs was found in {time_limit_s:g} s")
     return _read(jobs, np.concatenate(times), of, found)
+
+
+def _latest(times: Sequence[np.ndarray], columns: int, program: LinearProgram, starts: int) -> np.ndarray:
+    """Return the plan in which each job starts at its latest time, as a point to begin with."""
+    found = np.zeros(columns)
+    found[np.cumsum([len(own) for own in times]) - 1] = 1.0
+    if columns > starts:  # the multiples of quotas that this plan needs
+        uses = -(program.matrix[:, :starts] @ found[:starts])
+        per_quota = program.matrix[:, starts:].tocoo()
+        np.maximum.at(found, starts + per_quota.col, uses[per_quota.row] / per_quota.data)
+    return found
 
 
 def _read(jobs: Sequence[Startable], at: np.ndarray, of: np.ndarray, found: LinearSolution) -> BestStarts:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)  # thousands are made in each decision, and frozen ones take three times as long
 class Waiting:
     """A job that has no GPUs. It takes `least_s` to `most_s` from now on; the second may be inf.
 
@@ -30,7 +30,7 @@ class Waiting:
         return self.gpus * self.most_s
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Running:
     """A job that has GPUs, and will have them for `least_s` to `most_s` from now on."""
 

@@ -43,10 +43,16 @@ class Ground:
 
     Args:
         nodes: GPUs by node. quotas: the cells of each team.
+        homes: nodes that a team takes first, as `homes_of` gives them.
     """
 
-    def __init__(self, nodes: Mapping[str, int], quotas: Mapping[str, Sequence[int]]) -> None:
-        self.nodes = nodes
+    def __init__(
+        self,
+        nodes: Mapping[str, int],
+        quotas: Mapping[str, Sequence[int]],
+        homes: Mapping[str, frozenset[str]] | None = None,
+    ) -> None:
+        self.nodes, self._homes = nodes, homes or {}
         self._largest = {team: max(cells, default=0) for team, cells in quotas.items()}
         self.unbound = {team: sorted(cells) for team, cells in quotas.items()}  # cells that no job is in
         self.own: dict[str, dict[str, Own]] = {team: {} for team in quotas}
@@ -110,18 +116,19 @@ class Ground:
                 return NO_QUOTA
             rest -= cells[-1]
             wanted.append(cells.pop())
-        return Fit(True, self._on_nodes(wanted, gpus))
+        return Fit(True, self._on_nodes(team, wanted, gpus))
 
-    def _on_nodes(self, wanted: Sequence[tuple[str, int] | int], gpus: int) -> Shares | None:
+    def _on_nodes(self, team: str, wanted: Sequence[tuple[str, int] | int], gpus: int) -> Shares | None:
         """Return nodes for bound cells and for further ones; None: a further one is free nowhere."""
         room, free = {node: left for node, left in self.room.items() if node not in self.lent}, set(self.free)
-        found, left = Counter[str](), gpus
+        found, left, home = Counter[str](), gpus, self._homes.get(team, frozenset())
         for one in wanted:
             if not isinstance(one, int):
                 found[one[0]] += one[1]
                 continue
             begun = {node: idle for node, idle in room.items() if node not in free}
-            node = _fullest(begun, one) or _fullest({node: room[node] for node in free}, one)
+            node = _fullest(begun, one) or _fullest({node: room[node] for node in free & home}, one)
+            node = node or _fullest({node: room[node] for node in free}, one)
             if node is None:
                 return None
             room[node] -= one
@@ -172,3 +179,17 @@ def fits_at_all(cells: Sequence[int], gpus: int) -> bool:
             return False
         gpus -= left.pop()
     return True
+
+
+def homes_of(nodes: Mapping[str, int], quotas: Mapping[str, Sequence[int]]) -> dict[str, frozenset[str]]:
+    """Return nodes that hold the cells of all teams at once, by team, as far as they do.
+
+    With nothing lent each team is on these alone, as on a cluster of its own.
+    """
+    room, found = dict(nodes), dict[str, set[str]]()
+    cells = [(-cell, team) for team, own in quotas.items() for cell in own]
+    for cell, team in sorted(cells, key=lambda one: one[0]):  # of equal cells teams keep their order
+        if (node := _fullest(room, -cell)) is not None:
+            room[node] += cell
+            found.setdefault(team, set()).add(node)
+    return {team: frozenset(own) for team, own in found.items()}

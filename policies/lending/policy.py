@@ -77,6 +77,8 @@ class LendingPolicy(ABC):
                 use[[job.at for job in pool.dedicated]] = DEDICATED
                 use[[job.at for job in pool.borrowing]] = BORROWED
         use[list(in_vain)] = 0.0
+        missed = np.zeros(count)
+        missed[list(no_cell)] = 1.0
         order = np.arange(count)
         several = len(round.cluster.gpu_types) > 1
         reasons = QueueReasons(round, placements, order, np.ones(count, bool), several)
@@ -106,7 +108,7 @@ class LendingPolicy(ABC):
             placements,
             decisions=decisions_of(round, placements, why),
             order=order,
-            figures={"use": use, "no_cell": np.isin(order, list(no_cell))},
+            figures={"use": use, "no_cell": missed},
             again_s=round.now + self.tick_s if again and self.tick_s else None,
             borrowed=frozenset(ids[i] for i in np.flatnonzero(use == BORROWED).tolist()),
             teams={} if sharing is None else stand(sharing, placements, round.cluster.gpu_types),

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 
+from ...core.job import JobSpec
 from ...core.lent import NOBODY
 from ...core.placement import Placement
 from ..contract.round import Round
@@ -20,7 +21,7 @@ from ..placing.ledger import Ledger, exists
 from ..placing.rooms import startable
 from ..placing.spread import anywhere, on_nodes
 from .book import Book, Pool, Running, Start, Waiting
-from .ground import Ground, fits_at_all
+from .ground import Ground, fits_at_all, homes_of
 
 NO_TEAM = NOBODY  # jobs of no team have what is guaranteed to none
 NO_SHARING = Sharing({}, {})
@@ -43,18 +44,32 @@ def quotas_of(round: Round) -> dict[str, dict[str, int]]:
 
 @dataclass
 class Homes:
-    """The GPU type on which each job is dedicated (None: no type), from one round to the next."""
+    """The GPU type on which each job is dedicated (None: no type), from one round to the next.
 
-    _of: dict[str, str | None] = field(default_factory=dict)
+    cells, nodes: of teams, by GPU type and team.
+    """
+
+    cells: dict[str, dict[str, tuple[int, ...]]] = field(default_factory=dict)
+    nodes: dict[str, dict[str, frozenset[str]]] = field(default_factory=dict)
+    _of: dict[str, tuple[JobSpec | None, str | None]] = field(default_factory=dict)
     _under: object = None
-    cells: dict[str, dict[str, tuple[int, ...]]] = field(default_factory=dict)  # by GPU type and team
 
-    def of(self, round: Round, quotas: Mapping[str, Mapping[str, int]]) -> dict[str, str | None]:
-        """Return what is known, to be filled in; nothing, if nodes or guarantees are others than before."""
+    def begin(self, round: Round, quotas: Mapping[str, Mapping[str, int]]) -> None:
+        """Forget all if nodes or guarantees are others than before, or speeds may be, which order types."""
         under = round.cluster, quotas
-        if not round.columns.exact or self._under != under:
-            self._of, self.cells, self._under = {}, {}, under
-        return self._of
+        if self._under != under or not (round.columns.exact or len(quotas) == 1):
+            self._of, self.cells, self.nodes, self._under = {}, {}, {}, under
+
+    def of(self, round: Round, i: int, id: str, find: Callable[[int], str | None]) -> str | None:
+        """Return the type of the job at a position; it is found anew if what its user asks for has changed.
+
+        Where lengths are known exactly nothing about a job changes.
+        """
+        spec = None if round.columns.exact else round.jobs[i].spec
+        known = self._of.get(id)
+        if known is None or known[0] is not spec:
+            known = self._of[id] = (spec, find(i))
+        return known[1]
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +80,7 @@ class RoundBooks:
     guaranteed so many of no type is in no book: it can never have a turn.
 
     stops: whether borrowers that are preemptible may be stopped.
-    homes: of jobs of earlier rounds, kept where lengths are known exactly: nothing about a job changes then.
+    homes: of jobs of earlier rounds.
     in_cells: whether quotas are cells of nodes.
     """
 
@@ -81,12 +96,20 @@ class RoundBooks:
     def __post_init__(self) -> None:
         round, columns = self.round, self.round.columns
         quotas = quotas_of(round)
-        known = self.homes.of(round, quotas)
+        self.homes.begin(round, quotas)
         pools = {(t, team): Pool(team, quota) for t, of in quotas.items() for team, quota in of.items()}
         home: dict[int, str] = {}
         low_s, high_s = self.bounds_s
         stoppable = (columns.preemptible & self.stops).tolist()
         borrows = [False] * len(low_s) if columns.borrows is None else columns.borrows.tolist()
+
+        def find(i: int) -> str | None:
+            gpus, team = int(columns.gpus[i]), self.team_of(columns.ids[i])
+            for t in startable(round, i, round.cluster, False):
+                if quotas[t].get(team, 0) >= gpus and self._has_room(i, t) and self._has_cells(t, team, gpus):
+                    return t
+            return None
+
         held, placements = columns.held.tolist(), columns.placements.tolist()
         for i, (id, gpus) in enumerate(zip(columns.ids.tolist(), columns.gpus.tolist(), strict=True)):
             team, placement = self.team_of(id), placements[i]
@@ -100,11 +123,7 @@ class RoundBooks:
                 pool.runs(runs, borrows=borrows[i] or pool.used + has > pool.quota)
                 home[i] = t
                 continue
-            if id not in known:
-                types = startable(round, i, round.cluster, False)
-                fits = (t for t in types if quotas[t].get(team, 0) >= gpus and self._has_room(i, t))
-                known[id] = next((t for t in fits if self._has_cells(t, team, gpus)), None)
-            if (own := known[id]) is not None:
+            if (own := self.homes.of(round, i, id, find)) is not None:
                 home[i] = own
                 pools[own, team].waiting.append(Waiting(i, gpus, low_s[i], high_s[i], stoppable[i]))
         capacity = round.cluster.capacity()
@@ -162,7 +181,10 @@ class RoundBooks:
         """Return where quotas lie: the cells that dedicated jobs are in, and the nodes that borrowers are on."""
         nodes = {node.id: node.gpus for node in self.round.cluster.of_type(gpu_type)}
         book = self.books[gpu_type]
-        found = Ground(nodes, {pool.name: self.cells(gpu_type).get(pool.name, ()) for pool in book.pools})
+        cells = self.cells(gpu_type)
+        if (homes := self.homes.nodes.get(gpu_type)) is None:
+            homes = self.homes.nodes[gpu_type] = homes_of(nodes, cells)
+        found = Ground(nodes, {pool.name: cells.get(pool.name, ()) for pool in book.pools}, homes)
         for pool in book.pools:
             dedicated = Counter[str]()
             for job in pool.dedicated:
