@@ -31,9 +31,9 @@ from coadapt.simulator.engine.foreseeing import Foresees
 from coadapt.simulator.engine.outcome import Outcome
 from coadapt.simulator.replay import simulation, source_of
 from coadapt.simulator.results.against import compared
+from coadapt.simulator.team_samples import TeamJobs
 from coadapt.simulator.traces.cluster_file import read_cluster
 from coadapt.simulator.traces.readers import read_trace
-from coadapt.simulator.traces.workload import Workload
 
 from .arguments import at_least
 from .harness import DATA, finish, needs, table
@@ -72,34 +72,18 @@ CASES: Mapping[str, Case] = {
 }
 
 
-@dataclass(frozen=True)
-class Teams:
-    """The jobs of teams, and how many GPUs each is guaranteed."""
-
-    jobs: Workload
-    gpus: Mapping[str, int]
-
-    def text(self) -> str:
-        """Return the file of teams."""
-        rows = "".join(f"  {name}: {{guarantee: {{gpu: {gpus}}}}}\n" for name, gpus in self.gpus.items())
-        return f"teams:\n{rows}"
-
-
-def venus(days: float, apart: int, size: float) -> Teams:
+def venus(days: float, apart: int, size: float) -> TeamJobs:
     """Return the jobs of the first days, of all teams but the largest ones."""
     with SIZES.open(newline="") as file:
         rows = [(name, 8 * int(nodes)) for name, nodes in list(csv.reader(file))[1:]]
-    kept = dict(sorted(rows, key=lambda row: (-row[1], row[0]))[apart:])
-    gpus = {name: max(round(size * count), 1) for name, count in kept.items()}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         jobs = read_trace(TRACE)
-    of = np.array(jobs.virtual_clusters, object)
-    wide = np.array([count > gpus.get(team, 0) for team, count in zip(of, jobs.gpus, strict=True)])
-    return Teams(jobs.select((jobs.submit_s < jobs.submit_s.min() + days * DAY_S) & ~wide), gpus)
+    teams = TeamJobs(jobs.select(jobs.submit_s < jobs.submit_s.min() + days * DAY_S), dict(rows))
+    return teams.without_donors(apart).sized(size)
 
 
-def simulated(teams: Teams, case: Case, folder: Path) -> tuple[Outcome, float]:
+def simulated(teams: TeamJobs, case: Case, folder: Path) -> tuple[Outcome, float]:
     """Return what became of the jobs, and how many seconds the run took."""
     path = folder / "teams.yaml"
     path.write_text(teams.text())

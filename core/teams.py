@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from functools import cached_property
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Self, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
@@ -17,10 +18,13 @@ NAME = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$"
 MOST_TEAMS = 1000
 MOST_USERS = 10_000  # of one team
 
+Value = TypeVar("Value")
 TeamName = Annotated[str, Field(pattern=NAME)]
 GpuCount = Annotated[int, Field(ge=0, le=1_000_000)]
 Counts = dict[str, GpuCount]
 """GPUs by GPU type; `a100@lab` names those of the pool `lab`, as prices do."""
+Cells = Annotated[list[int], Field(min_length=1, max_length=10_000)]
+"""GPUs of each cell of a node."""
 
 
 class Priority(StrEnum):
@@ -34,7 +38,10 @@ class Priority(StrEnum):
     @property
     def factor(self) -> float:
         """Return the factor on what progress is worth. Each step doubles it."""
-        return 2.0 ** (list(Priority).index(self) - 1)
+        return _FACTORS[self]
+
+
+_FACTORS = {priority: 2.0 ** (step - 1) for step, priority in enumerate(Priority)}
 
 
 def _unlike_yes(value: Any) -> Any:
@@ -76,6 +83,8 @@ class Team(_Strict):
     """GPUs of each type that it has whenever it asks for them."""
     cap: Counts = {}
     """GPUs of each type that it never exceeds; a type that is not named has no cap."""
+    cells: dict[str, Cells] = {}
+    """In which cells of nodes the guarantee of a type comes, [8, 4]; by default they are as large as nodes are."""
     default: bool = False
     """Whether users of no team are its users, too; for one team at most."""
     priorities: Annotated[list[Priority], Field(min_length=1)] = [Priority.LOW, Priority.NORMAL, Priority.HIGH]
@@ -91,6 +100,11 @@ class Team(_Strict):
             most = self.cap.get(gpu_type)
             if most is not None and most < gpus:
                 raise ValueError(f"cap.{gpu_type}: {most} is less than its guarantee of {gpus}")
+        for gpu_type, cells in self.cells.items():
+            if (bad := next((cell for cell in cells if cell < 1 or cell & (cell - 1)), None)) is not None:
+                raise ValueError(f"cells.{gpu_type}: {bad} is no cell; 1, 2, 4, 8 … GPUs are")
+            if sum(cells) != (have := self.guarantee.get(gpu_type, 0)):
+                raise ValueError(f"cells.{gpu_type}: {sum(cells)} GPUs in all, and its guarantee is {have}")
         return self
 
 
@@ -157,7 +171,7 @@ def kind_of(gpu_type: str, pool: str | None) -> str:
     return f"{gpu_type}@{pool}" if pool else gpu_type
 
 
-def in_pool(counts: Mapping[str, int], pool: str | None) -> dict[str, int]:
+def in_pool(counts: Mapping[str, Value], pool: str | None) -> dict[str, Value]:
     """Return what is said of the GPU types of one pool, by GPU type."""
     return {t: n for kind, n in counts.items() if (t := gpus_called(kind, pool)) is not None}
 
@@ -179,11 +193,38 @@ def misfits(teams: Teams, cluster: Cluster) -> list[str]:
         f"user_limits.gpus.{kind}: {_unknown(kind, have)}" for kind in teams.user_limits.gpus if kind not in have
     ]
     found += [f"prices.{kind}: {_unknown(kind, have)}" for kind in teams.prices if kind not in have]
+    found += _cells_misfit(teams, cluster)
     for kind, gpus in have.items():
         promised = {name: team.guarantee[kind] for name, team in teams.teams.items() if team.guarantee.get(kind)}
         if (total := sum(promised.values())) > gpus:
             who = _sum_of(promised)
             found.append(f"guarantee.{kind}: {who} is {total}, and the cluster has {n_gpus(gpus)} of that type")
+    return found
+
+
+def _cells_misfit(teams: Teams, cluster: Cluster) -> list[str]:
+    """Return which cells no node holds, and for which cells of all teams together nodes are too few."""
+    found: list[str] = []
+    for pool, part in cluster.pools.items():
+        for gpu_type, nodes in part.by_type.items():
+            kind = kind_of(gpu_type, pool)
+            of = {name: team.cells[kind] for name, team in teams.teams.items() if kind in team.cells}
+            largest = max(node.gpus for node in nodes)
+            wide = {name: max(cells) for name, cells in of.items() if max(cells) > largest}
+            found += [
+                f"teams.{name}.cells.{kind}: no node holds a cell of {n_gpus(cell)}; they have at most {largest}"
+                for name, cell in wide.items()
+            ]
+            if wide:
+                continue
+            room = sorted(node.gpus for node in nodes)
+            for cell in sorted((cell for cells in of.values() for cell in cells), reverse=True):
+                at = bisect_left(room, cell)
+                if at == len(room):
+                    found.append(f"cells.{kind}: the nodes do not hold the cells of all teams at once")
+                    break
+                left = room.pop(at) - cell
+                room.insert(bisect_left(room, left), left)
     return found
 
 

@@ -15,10 +15,12 @@ class TeamTerms:
     """GPUs by GPU type that a team has whenever it asks for them, and that it never exceeds.
 
     A type without a cap is absent. `a100@lab` names the GPUs of a pool until `Sharing.of_pool` picks them out.
+    `cells`: in which cells of nodes the guarantee of a type comes; absent: as large as nodes are.
     """
 
     guarantee: Mapping[str, int] = field(default_factory=dict)
     cap: Mapping[str, int] = field(default_factory=dict)
+    cells: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,8 +46,9 @@ class Sharing:
 
     def of_pool(self, pool: str) -> Sharing:
         """Return the same with the terms of one pool's GPU types; "": of the nodes outside pools."""
+        own = pool or None
         terms = {
-            name: TeamTerms(in_pool(one.guarantee, pool or None), in_pool(one.cap, pool or None))
+            name: TeamTerms(in_pool(one.guarantee, own), in_pool(one.cap, own), in_pool(one.cells, own))
             for name, one in self.terms.items()
         }
         return replace(self, terms=terms)

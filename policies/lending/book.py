@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)  # thousands are made in each decision, and frozen ones take three times as long
 class Waiting:
     """A job that has no GPUs. It takes `least_s` to `most_s` from now on; the second may be inf.
 
@@ -30,7 +30,7 @@ class Waiting:
         return self.gpus * self.most_s
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Running:
     """A job that has GPUs, and will have them for `least_s` to `most_s` from now on."""
 
@@ -53,11 +53,23 @@ class Pool:
     waiting: list[Waiting] = field(default_factory=list)
     dedicated: list[Running] = field(default_factory=list)
     borrowing: list[Running] = field(default_factory=list)
+    used: int = field(init=False)  # GPUs of its quota that its own jobs have
+    held: int = field(init=False)  # all GPUs that its jobs have
 
-    @property
-    def used(self) -> int:
-        """GPUs of its quota that its own jobs have."""
-        return sum(job.gpus for job in self.dedicated)
+    def __post_init__(self) -> None:
+        self.used = sum(job.gpus for job in self.dedicated)
+        self.held = self.used + sum(job.gpus for job in self.borrowing)
+
+    def runs(self, job: Running, *, borrows: bool) -> None:
+        """Note that a job has GPUs: those of the quota, or what others leave idle."""
+        (self.borrowing if borrows else self.dedicated).append(job)
+        self.used += 0 if borrows else job.gpus
+        self.held += job.gpus
+
+    def gives_back(self, job: Running) -> None:
+        """Note that a borrower has no GPUs any more."""
+        self.borrowing.remove(job)
+        self.held -= job.gpus
 
     @property
     def unused(self) -> int:
@@ -74,16 +86,19 @@ class Pool:
     @property
     def standing(self) -> float:
         """All GPUs that its jobs have, over its quota; a team without one comes last."""
-        held = self.used + sum(job.gpus for job in self.borrowing)
-        return held / self.quota if self.quota else math.inf
+        return self.held / self.quota if self.quota else math.inf
 
 
 @dataclass(frozen=True)
 class Start:
-    """A job that gets GPUs now, on its own team's quota or on what others leave idle."""
+    """A job that gets GPUs now, on its own team's quota or on what others leave idle.
+
+    on: (node, GPUs) of each node that it is on; (): anywhere.
+    """
 
     at: int
     borrows: bool
+    on: tuple[tuple[str, int], ...] = ()
 
 
 @dataclass
@@ -97,8 +112,7 @@ class Book:
     def of(cls, pools: Iterable[Pool], gpus: int) -> Book:
         """Return the book of `gpus` GPUs in all, less what runs."""
         listed = list(pools)
-        held = sum(job.gpus for pool in listed for job in (*pool.dedicated, *pool.borrowing))
-        return cls(listed, gpus - held)
+        return cls(listed, gpus - sum(pool.held for pool in listed))
 
     @property
     def recoverable(self) -> int:
@@ -114,10 +128,9 @@ class Book:
         """Return the pools by what they hold over their quota, those with least first; ties go by their order."""
         return sorted(self.pools, key=lambda pool: pool.standing)
 
-    def start(self, pool: Pool, job: Waiting, *, borrows: bool) -> Start:
+    def start(self, pool: Pool, job: Waiting, *, borrows: bool, on: tuple[tuple[str, int], ...] = ()) -> Start:
         """Give a waiting job idle GPUs."""
         pool.waiting.remove(job)
-        runs = Running(job.at, job.gpus, job.least_s, job.most_s, job.stoppable)
-        (pool.borrowing if borrows else pool.dedicated).append(runs)
+        pool.runs(Running(job.at, job.gpus, job.least_s, job.most_s, job.stoppable), borrows=borrows)
         self.idle -= job.gpus
-        return Start(job.at, borrows)
+        return Start(job.at, borrows, on)

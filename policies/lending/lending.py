@@ -22,6 +22,11 @@ class Windows:
     def __len__(self) -> int:
         return len(self.horizons_s)
 
+    def hold_any(self, book: Book) -> bool:
+        """Return whether a job waits that may not be stopped, and that a window holds."""
+        last_s = max(self.horizons_s, default=0.0)
+        return any(job.most_s <= last_s and not job.stoppable for pool in book.pools for job in pool.waiting)
+
 
 def lend_in_bulk(book: Book, windows: Windows, new_load: NewLoad, slack: float = 0.0) -> list[Start]:
     """Start borrowers as published: window by window, beside what all teams may come to need within it (Figure 8).
@@ -30,6 +35,8 @@ def lend_in_bulk(book: Book, windows: Windows, new_load: NewLoad, slack: float =
         slack: so much more is kept back, as a part of what waits and comes.
     """
     found: list[Start] = []
+    if book.idle <= 0:
+        return found
     for window, horizon_s in enumerate(windows.horizons_s):
         kept = {pool.name: bulk(pool, new_load(pool.name, horizon_s), slack) for pool in book.pools}
         while (chosen := _first(book, windows, window, book.idle - sum(kept.values()))) is not None:
@@ -55,7 +62,10 @@ def lend_beside_needs(book: Book, windows: Windows, new_load: NewLoad, slack: fl
 
     What teams can need is computed anew without the job that is lent to: it may have held up others behind it.
     """
-    lent, found = Lent(book, windows, new_load, slack), list[Start]()
+    found = list[Start]()
+    if book.idle <= 0 or not windows.hold_any(book):
+        return found
+    lent = Lent(book, windows, new_load, slack)
     for window in range(len(windows)):
         while (chosen := lent.next(window)) is not None:
             pool, job = chosen
@@ -90,15 +100,18 @@ class Lent:
         if self._book.idle <= 0:
             return None
         for pool in self._book.ordered():
+            depth = max(self._needs[pool.name, w][1] for w in range(len(self._windows)))
+            unsafe = set[tuple[int, int]]()  # (GPUs, own window) of jobs on which no need hangs: one is as another
             for place, job in enumerate(pool.turns):
-                if (
-                    isinstance(job, Waiting)
-                    and not job.stoppable
-                    and job.gpus <= self._book.idle
-                    and (own := self._windows.of(job.most_s)) <= window
-                    and self._is_safe(pool, place, own)
-                ):
+                if not isinstance(job, Waiting) or job.stoppable or job.gpus > self._book.idle:
+                    continue
+                own = self._windows.of(job.most_s)
+                if own > window or (place >= depth and (job.gpus, own) in unsafe):
+                    continue
+                if self._is_safe(pool, place, own):
                     return pool, job
+                if place >= depth:
+                    unsafe.add((job.gpus, own))
         return None
 
     def took(self, pool: Pool, job: Waiting) -> None:

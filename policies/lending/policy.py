@@ -5,6 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Literal
 
 import numpy as np
 
@@ -18,17 +20,19 @@ from ..contract.round import Plan, Round
 from ..contract.sharing import stand
 from ..contract.traits import PolicyTraits
 from .book import Start
-from .round_books import NO_TEAM, RoundBooks, quotas_of, team_of
+from .round_books import NO_TEAM, Homes, RoundBooks, quotas_of, team_of
 
 DEDICATED, BORROWED = 1.0, 2.0
+Locality = Literal["any", "cells"]  # whether GPUs of a job may be on any nodes, or quotas are cells of nodes
 
 
 @dataclass(frozen=True)
 class Decision:
-    """Who starts, and which borrowers give back."""
+    """Who starts, and which borrowers give back. no_cell: whose team has quota, and no node has its cell free."""
 
     starts: list[Start] = field(default_factory=list)
     stops: list[int] = field(default_factory=list)
+    no_cell: list[int] = field(default_factory=list)
 
 
 class LendingPolicy(ABC):
@@ -36,24 +40,34 @@ class LendingPolicy(ABC):
 
     traits: PolicyTraits
     stops = False  # whether borrowers may be stopped
+    in_cells = False  # whether quotas are cells of nodes
     tick_s: float | None = None
     waits = "It waits for its turn on the guarantee of its team, in order of submission."
+
+    @cached_property
+    def _homes(self) -> Homes:
+        return Homes()
 
     @abstractmethod
     def decide(self, books: RoundBooks, round: Round) -> Decision:
         """Fill in the books, and return what changes."""
 
     def plan(self, round: Round) -> Plan:
-        found = RoundBooks(round, self.stops)
+        found = RoundBooks(round, self.stops, self._homes, self.in_cells)
         decision = self.decide(found, round)
         again = {start.at for start in decision.starts} & set(decision.stops)  # given back, and lent to anew
         stops = [at for at in decision.stops if at not in again]
         starts = [start for start in decision.starts if start.at not in again]
         placements, in_vain = found.placed(stops, starts)
-        return self._plan(round, found, placements, in_vain)
+        return self._plan(round, found, placements, in_vain, frozenset(decision.no_cell))
 
     def _plan(
-        self, round: Round, found: RoundBooks, placements: Mapping[str, Placement], in_vain: Iterable[int]
+        self,
+        round: Round,
+        found: RoundBooks,
+        placements: Mapping[str, Placement],
+        in_vain: Iterable[int],
+        no_cell: frozenset[int],
     ) -> Plan:
         columns = round.columns
         ids, count = columns.ids.tolist(), len(columns.ids)
@@ -63,6 +77,8 @@ class LendingPolicy(ABC):
                 use[[job.at for job in pool.dedicated]] = DEDICATED
                 use[[job.at for job in pool.borrowing]] = BORROWED
         use[list(in_vain)] = 0.0
+        missed = np.zeros(count)
+        missed[list(no_cell)] = 1.0
         order = np.arange(count)
         several = len(round.cluster.gpu_types) > 1
         reasons = QueueReasons(round, placements, order, np.ones(count, bool), several)
@@ -77,6 +93,9 @@ class LendingPolicy(ABC):
                 return Refused(
                     f"Its team {team or '(none)'} is guaranteed fewer than {n_gpus(gpus)} of each type."
                 )
+            if i in no_cell:
+                text = f"Its team has a cell for {n_gpus(gpus)} left, and no node has one free now."
+                return Waiting(WaitReason.FRAGMENTED, text)
             if home is not None and idle[home] >= gpus:
                 text = f"{n_gpus(idle[home])} of {home} are idle, and are kept for the guarantees of teams."
                 return Waiting(WaitReason.KEPT_FOR_TEAMS, text)
@@ -89,7 +108,7 @@ class LendingPolicy(ABC):
             placements,
             decisions=decisions_of(round, placements, why),
             order=order,
-            figures={"use": use},
+            figures={"use": use, "no_cell": missed},
             again_s=round.now + self.tick_s if again and self.tick_s else None,
             borrowed=frozenset(ids[i] for i in np.flatnonzero(use == BORROWED).tolist()),
             teams={} if sharing is None else stand(sharing, placements, round.cluster.gpu_types),

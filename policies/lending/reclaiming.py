@@ -29,8 +29,8 @@ def serve_and_reclaim(book: Book) -> Served:
             if job is None or job.gpus > pool.unused:
                 continue
             if isinstance(job, Running):
-                pool.borrowing.remove(job)
-                pool.dedicated.append(job)
+                pool.gives_back(job)
+                pool.runs(job, borrows=False)
                 found.own.append(job.at)
                 break
             if (going := _going(book, job.gpus - book.idle)) is not None:
@@ -77,7 +77,7 @@ def _going(book: Book, gpus: int) -> list[tuple[Pool, Running]] | None:
 
 def _stop(book: Book, pool: Pool, job: Running) -> None:
     """Take a borrower's GPUs; it waits again at its place by submission."""
-    pool.borrowing.remove(job)
+    pool.gives_back(job)
     book.idle += job.gpus
     waits = Waiting(job.at, job.gpus, job.least_s, job.most_s, stoppable=True)
     pool.waiting.insert(sum(one.at < job.at for one in pool.waiting), waits)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from ...core.job import JobSpec
 from ...core.placement import NodeShare, Placement
 from .demand import Demand
@@ -29,3 +31,12 @@ def anywhere(ledger: Ledger, spec: JobSpec, gpus: int, gpu_type: str) -> Placeme
         if not left:
             return Placement(gpu_type, tuple(shares))
     return None
+
+
+def on_nodes(ledger: Ledger, spec: JobSpec, shares: Iterable[tuple[str, int]], gpu_type: str) -> Placement | None:
+    """Return GPUs of these nodes with what is asked for beside them; None as of `anywhere`."""
+    demand, nodes = Demand.of(spec), ledger.cluster.by_id
+    found = Placement(gpu_type, tuple(NodeShare(id, gpus, *demand.on(nodes[id], gpus)) for id, gpus in shares))
+    if not is_whole(found, spec) or any(ledger.lack(share, gpu_type) for share in found.shares):
+        return None
+    return found

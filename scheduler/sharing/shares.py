@@ -57,7 +57,10 @@ def sharing_of(
     shares = {name: team.share for name, team in teams.teams.items()}
     factors = share_factors(shares, used, {job.team for job in known})
     return Sharing(
-        terms={name: TeamTerms(team.guarantee, team.cap) for name, team in teams.teams.items()},
+        terms={
+            name: TeamTerms(team.guarantee, team.cap, {t: tuple(own) for t, own in team.cells.items()})
+            for name, team in teams.teams.items()
+        },
         team={job.id: job.team for job in known},
         factor={job.id: job.priority.factor * factors[job.team] for job in known},
         leased_until_s=leased_until_s,

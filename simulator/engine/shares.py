@@ -52,16 +52,18 @@ class SimulatedShares:
     pool: str = ""
     leases: JobLeases = field(init=False)
     used: DecayedUse = field(init=False)
+    _jobs: dict[str, TeamJob] = field(init=False, repr=False)
     _rates: dict[str, float] = field(default_factory=dict)  # value units an hour by team, since the last round
     _duals: dict[str, tuple[float, int]] = field(default_factory=dict)  # GPU type -> sum of prices, rounds
 
     def __post_init__(self) -> None:
         self.leases, self.used = JobLeases(self.teams.lease_s), DecayedUse(3600.0 * self.teams.half_life_h)
+        self._jobs = {id: TeamJob(id, team) for id, team in self.team.items()}
 
     def sharing(self, ids: Sequence[str], now: float) -> Sharing:
         """Return what a round of these jobs goes by."""
         self.used.add(self._rates, now)
-        jobs = [TeamJob(id, self.team[id]) for id in ids]
+        jobs = [self._jobs[id] for id in ids]
         return sharing_of(self.teams, jobs, self.used.units, self.leases.until_s()).of_pool(self.pool)
 
     def decided(self, plan: Plan, now: float) -> None:
@@ -82,13 +84,9 @@ class SimulatedShares:
         """Return `prices` with the pool in each name, as files name GPU types."""
         return {kind_of(t, self.pool): price for t, price in self.prices.items()}
 
-    def _pool_of(self, job: str) -> str:
-        return self.pool
-
     def _units_per_hour(self, placements: Mapping[str, Placement]) -> dict[str, float]:
         rates: defaultdict[str, float] = defaultdict(float)
+        duals = self.named_prices
         for job, placement in placements.items():
-            rates[self.team[job]] += units_per_hour(
-                placement, self._pool_of(job), self.teams.prices, self.named_prices
-            )
+            rates[self.team[job]] += units_per_hour(placement, self.pool, self.teams.prices, duals)
         return dict(rates)

@@ -48,6 +48,12 @@ def test_prices_are_the_operators_then_the_programs() -> None:
         ("teams: {a: {share: .nan}}", "teams.a.share: NaN is not a finite number"),
         ("teams: {a: {share: true}}", "teams.a.share: true is not a number"),
         ("teams: {a: {guarantee: {t4: 8}, cap: {t4: 4}}}", "teams.a.cap.t4: 4 is less than its guarantee of 8"),
+        (
+            "teams: {a: {guarantee: {t4: 7}, cells: {t4: [4, 3]}}}",
+            "teams.a.cells.t4: 3 is no cell; 1, 2, 4, 8 … GPUs",
+        ),
+        ("teams: {a: {cells: {t4: [4]}}}", "teams.a.cells.t4: 4 GPUs in all, and its guarantee is 0"),
+        ("teams: {a: {guarantee: {t4: 7}, cells: {t4: []}}}", "teams.a.cells.t4: "),
         ("teams: {a: {guarantee: {t4: -1}}}", "teams.a.guarantee.t4: -1 is not a number of at least 0"),
         (
             "teams: {a: {default: true}, b: {default: true}}",
@@ -89,6 +95,21 @@ def test_what_is_wrong_with_a_file_is_one_sentence(text: str, sentence: str) -> 
         (
             "teams: {a: {guarantee: {t4@lab: 1}}}",
             ["teams.a.guarantee.t4@lab: t4 is no GPU type of pool lab; it has a100"],
+        ),
+        (
+            "teams: {a: {guarantee: {t4: 8}, cells: {t4: [8]}}}",
+            [
+                "teams.a.cells.t4: no node holds a cell of 8 GPUs; they have at most 4",
+                "guarantee.t4: 8 of a is 8, and the cluster has 4 GPUs of that type",
+            ],
+        ),
+        ("teams: {a: {guarantee: {t4: 2}, cells: {t4: [2]}}, b: {guarantee: {t4: 2}, cells: {t4: [1, 1]}}}", []),
+        (
+            "teams: {a: {guarantee: {a100: 4}}, b: {guarantee: {a100: 9}, cells: {a100: [8, 1]}}}",
+            [
+                "cells.a100: the nodes do not hold the cells of all teams at once",
+                "guarantee.a100: 4 of a + 9 of b is 13, and the cluster has 8 GPUs of that type",
+            ],
         ),
         ("prices: {v100: 1}", ["prices.v100: v100 is no GPU type of the nodes outside pools; it has a100, t4"]),
     ],

@@ -79,7 +79,7 @@ def replay(
                     least, most = bounds(jobs[at])
                     been = now - begun[at]
                     runs = Running(at, jobs[at].gpus, least - been, math.inf if been > most else most - been)
-                    (pool.borrowing if at in borrows else pool.dedicated).append(runs)
+                    pool.runs(runs, borrows=at in borrows)
             pools.append(pool)
         for start in decide(State(now, Book.of(pools, gpus), jobs, waiting, dict(ends))):
             assert start.at in waiting

@@ -41,7 +41,7 @@ def ends_of(jobs: Sequence[Job], quotas: Mapping[str, int], pinned: set[int]) ->
                 been = job.takes - left[at]
                 if at in running:
                     runs = Running(at, job.gpus, least - been, most - been, at not in pinned)
-                    (pool.borrowing if at in borrows else pool.dedicated).append(runs)
+                    pool.runs(runs, borrows=at in borrows)
                 else:
                     pool.waiting.append(Waiting(at, job.gpus, least, most, at not in pinned))
             pools.append(pool)
