@@ -6,10 +6,15 @@ now end at now. A job that is past its expected end counts as about to end.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Literal
+
 import numpy as np
+from numpy.typing import NDArray
 
 from .past import Floats, TeamPast
 
+Counts = NDArray[np.int64]
 HOUR_S, DAY_S = 3600.0, 86_400.0
 PERIODS, SEASONS = (("hour", HOUR_S), ("day", DAY_S)), (1, 2, 3)
 SPANS = (1, 10, 100)  # windows that recent counts look back on
@@ -29,31 +34,39 @@ SETS = {
 
 def features(past: TeamPast, at_s: Floats, window_s: float) -> Floats:
     """Return (moments, features of `NAMES`); the row of a moment goes by what was known by then alone."""
-    columns = []
-    for _, period_s in PERIODS:
-        for count in SEASONS:
-            since_s = at_s - count * period_s
-            columns.append(_count(past.submitted_s, since_s, np.minimum(at_s, since_s + window_s)))
-    for times in (past.submitted_s, past.ended_s):
-        until = np.searchsorted(times, at_s, side="right")
-        columns += [until - np.searchsorted(times, at_s - span * window_s, side="left") for span in SPANS]
+    began_s = np.array([-count * period_s for _, period_s in PERIODS for count in SEASONS])
+    ends_s = np.minimum(began_s + window_s, 0.0)
+    spans_s = -window_s * np.array(SPANS)
+    last = 2 * len(began_s)  # the column of now
+    known = _by(past.submitted_s, at_s, np.concatenate([began_s, ends_s, [0.0]]), "right")
+    columns = [known[:, len(began_s) : last] - known[:, : len(began_s)]]
+    columns.append(known[:, last:] - _by(past.submitted_s, at_s, spans_s, "left"))
+    columns.append(_by(past.ended_s, at_s, np.zeros(1), "right") - _by(past.ended_s, at_s, spans_s, "left"))
     running = _within(past.began_s, past.left_s, at_s)
     due = _within(np.maximum(past.began_s, past.due_s - window_s), past.left_s, at_s)
-    return np.column_stack([*columns, due, running - due]).astype(float)
+    return np.concatenate([*columns, np.array([due, running - due]).T], axis=1).astype(float)
+
+
+def only(rows: Floats, names: Sequence[str]) -> Floats:
+    """Return rows in which features other than these tell nothing."""
+    return np.where([name in names for name in NAMES], rows, 0.0)
 
 
 def arrive(past: TeamPast, at_s: Floats, window_s: float) -> np.ndarray:
     """Return (moments,) whether a job was submitted after each moment and within the window."""
-    return _count(past.submitted_s, at_s, at_s + window_s) > 0
+    counts = _by(past.submitted_s, at_s, np.array([0.0, window_s]), "right")
+    return counts[:, 1] > counts[:, 0]
 
 
-def _count(times: Floats, after_s: Floats, until_s: Floats) -> np.ndarray:
-    """Return (moments,) how many times lie after a moment and up to another."""
-    return np.searchsorted(times, until_s, side="right") - np.searchsorted(times, after_s, side="right")
+def _by(times: Floats, at_s: Floats, beside_s: Floats, side: Literal["left", "right"]) -> Counts:
+    """Return (moments, offsets) how many times lie up to an offset from each moment; left: before it."""
+    return np.searchsorted(times, at_s[:, None] + beside_s, side=side)
 
 
-def _within(from_s: Floats, until_s: Floats, at_s: Floats) -> np.ndarray:
+def _within(from_s: Floats, until_s: Floats, at_s: Floats) -> Counts:
     """Return (moments,) how many spans hold a moment; the end of a span is no part of it."""
+    if not len(from_s):
+        return np.zeros(len(at_s), np.int64)
     real = from_s < until_s
     begun = np.searchsorted(np.sort(from_s[real]), at_s, side="right")
     return begun - np.searchsorted(np.sort(until_s[real]), at_s, side="right")

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from .. import boosted
 from ..boosted import Trees
-from .features import DAY_S, NAMES, arrive, features
+from .features import DAY_S, NAMES, arrive, features, only
 from .past import Floats, TeamPast
 
 STEP_S = 300.0  # between the moments that are learned from
@@ -94,8 +94,7 @@ def fit_one(
     came = np.concatenate([arrive(past, at_s, window_s) for past in listed]).astype(float)
     if not 0 < came.sum() < len(came):
         return None
-    rows = np.concatenate([features(past, at_s, window_s) for past in listed])
-    rows[:, [name not in names for name in NAMES]] = 0.0
+    rows = only(np.concatenate([features(past, at_s, window_s) for past in listed]), names)
     settings = {
         **SETTINGS,
         "min_data_in_leaf": min(max(len(rows) // 100, LEAST_ROWS), MOST_LEAST_ROWS),

@@ -13,8 +13,8 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from ...estimators.arriving.classes import LengthClasses
 from ...estimators.arriving.features import DAY_S
-from ...estimators.arriving.model import Arriving, refit
-from ...estimators.arriving.past import TeamJobs
+from ...estimators.arriving.model import STEP_S, Arriving, refit
+from ...estimators.arriving.past import TeamJobs, TeamPast
 from ...estimators.arriving.watch import Watch
 from ...estimators.foretold import Foretold
 from ...estimators.job_history import EndedJob, StartedJob, SubmittedJob
@@ -105,6 +105,9 @@ class TeamLoadService(Service):
         self._watch: Watch | None = None
         self._model: Arriving | None = None
         self._fitted_s = -math.inf
+        self._next_s = -math.inf  # when all teams are looked at anew
+        self._changed: set[str] = set()  # teams of which something has happened since they were looked at
+        self._none_come: set[tuple[str, float]] = set()
 
     # --- facts ------------------------------------------------------------------------------------------------
 
@@ -115,9 +118,9 @@ class TeamLoadService(Service):
         elif isinstance(fact, StartedJob):
             typical_s = self._classes.typical_s(fact.job)
             due_s = math.inf if typical_s is None else fact.started_s + typical_s
-            self._jobs.setdefault(fact.job.team, TeamJobs()).began(fact.job.id, fact.started_s, due_s)
+            self._of(fact.job).began(fact.job.id, fact.started_s, due_s)
         elif isinstance(fact, EndedJob):
-            own = self._jobs.setdefault(fact.job.team, TeamJobs())
+            own = self._of(fact.job)
             own.over(fact.job.id, fact.ended_s)
             own.forget(fact.ended_s - DAY_S * self.options.days)
             self._classes.ended(fact)
@@ -131,24 +134,42 @@ class TeamLoadService(Service):
         own = self._arrivals.setdefault(job.team, TeamArrivals())
         own.add(job.submitted_s, job.gpus)
         own.forget(job.submitted_s - DAY_S * self.options.days)
-        self._jobs.setdefault(job.team, TeamJobs()).submitted.add(job.submitted_s)
+        self._of(job).submitted.add(job.submitted_s)
         self._since_s = min(self._since_s, job.submitted_s)
+
+    def _of(self, job: SubmittedJob) -> TeamJobs:
+        """Return what is known of the team of a job of which something has happened."""
+        self._changed.add(job.team)
+        return self._jobs.setdefault(job.team, TeamJobs())
+
+    def pasts(self, since_s: float = -math.inf) -> dict[str, TeamPast]:
+        """Return what is known of each team, of runs those that go on or ended after `since_s`."""
+        return {team: jobs.past(since_s) for team, jobs in self._jobs.items()}
 
     # --- forecasts --------------------------------------------------------------------------------------------
 
     def foresight(self, now: float) -> Foresight:
-        """Return what is foretold of teams; without a model jobs always arrive."""
+        """Return what is foretold of teams; without a model jobs always arrive.
+
+        A team is looked at anew every 5 min, and at once when it has submitted, started or ended a job.
+        """
         if self._model is None or self._watch is None:
             return TeamLoad(self._arrivals, now, self.options.recent)
-        pasts = {team: jobs.past(self._watch.since_s) for team, jobs in self._jobs.items()}
-        self._watch.look(pasts, now)
-        none_come = frozenset(
-            (team, window_s)
-            for window_s, rows in self._model.said(list(pasts.values()), np.array([now])).items()
-            for team, come in zip(pasts, rows[:, 0].tolist(), strict=True)
-            if not come
-        )
-        missed = self._watch.missed
+        if now >= self._next_s:
+            self._next_s = now + STEP_S
+            self._watch.look(self.pasts(self._watch.since_s), now)
+            self._changed = set(self._jobs)
+        if self._changed:
+            teams = sorted(self._changed)
+            said = self._model.said([self._jobs[team].past(now) for team in teams], np.array([now]))
+            self._none_come = {key for key in self._none_come if key[0] not in self._changed} | {
+                (team, window_s)
+                for window_s, rows in said.items()
+                for team, come in zip(teams, rows[:, 0].tolist(), strict=True)
+                if not come
+            }
+            self._changed = set()
+        none_come, missed = frozenset(self._none_come), self._watch.missed
         return TeamLoad(self._arrivals, now, self.options.recent, self.options.windows_s, none_come, missed)
 
     # --- learning ---------------------------------------------------------------------------------------------
@@ -168,7 +189,7 @@ class TeamLoadService(Service):
     def fitting(self, now: float) -> Callable[[], Arriving | None]:
         """Return a fit to what is known by now."""
         self._fitted_s = now
-        pasts = [jobs.past() for jobs in self._jobs.values()]
+        pasts = list(self.pasts().values())
         since_s = max(self._since_s, now - DAY_S * self.options.days)
         windows_s, seed = self.options.windows_s, self.options.seed
         return partial(refit, pasts, since_s, now, windows_s, self._model, seed=seed)
@@ -191,3 +212,4 @@ class TeamLoadService(Service):
 
     def _use(self, model: Arriving) -> None:
         self._model, self._watch = model, Watch(model, self.options.least_recall)
+        self._next_s = -math.inf

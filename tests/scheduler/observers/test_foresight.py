@@ -17,6 +17,7 @@ from coadapt.scheduler.services.catalogue import make_service
 from coadapt.scheduler.services.contract import NodeKind
 from coadapt.scheduler.services.counting import counts_of
 from coadapt.scheduler.services.durations import DurationOptions, Durations
+from coadapt.scheduler.services.team_load import TeamLoadService
 from coadapt.scheduler.store.intervals import UsageInterval
 from coadapt.scheduler.views.explaining import told_of_its_length
 from coadapt.scheduler.views.job_views import job_details
@@ -164,7 +165,8 @@ def test_what_the_store_tells_of_starts_and_experiments_outlives_a_restart(tmp_p
     assert found.foretold is not None
     assert found.foretold.basis == "3 earlier jobs of its experiment"
     service = world.cycle.foresight._host.services["team_load"]
-    past = service._jobs[""].past()
+    assert isinstance(service, TeamLoadService)
+    past = service.pasts()[""]
     assert past.began_s.tolist() == [begun_s - 600.0] * 4
 
 
