@@ -391,6 +391,8 @@ BENCHMARKS = (
             Figure("stops_borrowers/mean_jct_h", "mean JCT with borrowers that may be stopped, h"),
             Figure("stops_borrowers/slowdown_worst_min", "worst slowdown there, min"),
             Figure("max_min/slowed_percent", "jobs that end later under max-min"),
+            Figure("anticipatory/learned_over_perfect", "speed-up after 12 days that are learned from", ">= 0.97"),
+            Figure("anticipatory/learned/learned_days/slowdown_total_min", "slowdowns after them, min", "= 0"),
             Figure("anticipatory/perfect/decision_median_ms", "a decision, median, ms", "<= 5"),
         ),
         timeout_s=7200.0,
@@ -439,6 +441,36 @@ BENCHMARKS = (
             )
         ),
         timeout_s=7200.0,
+    ),
+    Benchmark(
+        "anticipatory_predictors",
+        "Will jobs of a team of Venus arrive within a window: learned from 12 days, asked of the rest; Table 20.",
+        tuple(
+            figure
+            for minutes, least in ((5, ".49"), (60, ".69"), (720, ".86"))
+            for figure in (
+                Figure(f"{minutes}/f", f"{minutes} min: F, best features", f">= {least}"),
+                Figure(f"{minutes}/precision", f"{minutes} min: precision"),
+                Figure(f"{minutes}/recall", f"{minutes} min: recall"),
+                Figure(f"{minutes}/by_pool/median_f", f"{minutes} min: F of the median team"),
+                Figure(f"{minutes}/by_hour/median_f", f"{minutes} min: F of the median hour of a team"),
+            )
+        ),
+        timeout_s=3600.0,
+    ),
+    Benchmark(
+        "forecast_service",
+        "Arrivals of teams are learned from a store of 26 days while rounds go on; bad files and drift.",
+        (
+            Figure("train_s", "from the first round to the model in use, s", "<= 60"),
+            Figure("begin_s", "first round, told of all jobs of the store, s"),
+            Figure("round_median_ms", "a round while it is fitted, median, ms"),
+            Figure("round_idle_median_ms", "a round after that, ms"),
+            Figure("refused", "bad models of 3 that are refused in one sentence", ">= 3"),
+            Figure("drift/off_after_h", "hours from unusual arrivals until the forecast is not heeded", "<= 24"),
+            Figure("drift/on_after_h", "hours from usual arrivals until it is heeded again"),
+        ),
+        timeout_s=3600.0,
     ),
     Benchmark(
         "slo_trends",

@@ -32,6 +32,7 @@ SecretName = VariableName
 LabelName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_./-]{0,62}$")]
 LabelText = Annotated[str, Field(pattern=r"^[^\x00]*$", max_length=255)]
 MOST_LABELS = 64
+EXPERIMENT = "experiment"  # the label of jobs that belong together, as their lengths are alike
 START_CPUS = 1.0  # for each GPU, where the job file does not say how many CPUs
 Sizes = Annotated[list[Positive], Field(min_length=1)]
 

@@ -19,6 +19,7 @@ class SubmittedJob:
     use: what it uses of its GPUs, as a short run of it showed: (features of `affinity.uses`); nan where nothing is
         known, and () before any run.
     team: whose guarantee it counts for; "": of no team.
+    tag: of the experiment that it belongs to; "": it names none.
 
     Raises:
         ValueError: in one sentence, for counts, times and usage that cannot be.
@@ -33,6 +34,7 @@ class SubmittedJob:
     submitted_s: float
     use: tuple[float, ...] = ()
     team: str = ""
+    tag: str = ""
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -41,6 +43,21 @@ class SubmittedJob:
                 raise ValueError(f"{field.name}: {value} is not accepted, must be finite and 0 or more")
         if len(self.use) not in (0, USE) or any(value < 0 or value == math.inf for value in self.use):
             raise ValueError(f"use: {self.use} is not accepted, must be {USE} numbers of 0 or more, or none")
+
+
+@dataclass(frozen=True)
+class StartedJob:
+    """A job that got GPUs for the first time. started_s: seconds since 1970. Raises ValueError as `EndedJob`."""
+
+    job: SubmittedJob
+    started_s: float
+
+    def __post_init__(self) -> None:
+        if not self.job.submitted_s <= self.started_s < math.inf:
+            raise ValueError(
+                f"started_s: {self.started_s} of job {self.job.id} is not accepted, must be finite and "
+                f"{self.job.submitted_s} or later, when it was submitted"
+            )
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from .jobs.lengths import Lengths
 from .results.identity import digest
 
 DURATIONS = "durations"  # the service whose forecasts policies are told
+TEAM_LOAD = "team_load"  # the service that foretells what teams submit, and the classes of lengths
 EARLY_S = 0.5  # the live service's debounce
 PROFILING_S = 20.0  # the most that a profile takes on average (Sia, section 3.3.2)
 KNOWN = {
@@ -30,13 +31,14 @@ TOLD = {
     Lengths.TOLD: "what is true",
     Lengths.LEARNED: "what earlier runs of the same user took",
     Lengths.UNKNOWN: "nothing",
-    Lengths.FORETOLD: "what the service durations foretells when a job is submitted",
+    Lengths.FORETOLD: "what a service foretells when a job is submitted",
     Lengths.PERTURBED: "what is true, with the errors of Helios' estimates",
     Lengths.ESTIMATED: "what a file of estimates says",
     Lengths.MEASURED: "what is true, once it was measured by training, or one of its script",
 }
 FORETOLD = {
     Foresees.PERFECT: "all of them",
+    Foresees.LEARNED: "what the service team_load foretells",
     Foresees.ALWAYS: "as many as of late",
     Foresees.RANDOM: "as many as of late, or none, by chance",
     Foresees.NOTHING: "that none come",
@@ -106,7 +108,9 @@ class Conditions:
             raise ValueError(f"length_noise: goes with lengths that are told or measured, and not {self.lengths}")
         if DURATIONS in self.services and self.lengths is Lengths.TOLD:
             object.__setattr__(self, "lengths", Lengths.FORETOLD)
-        if self.lengths is Lengths.FORETOLD and DURATIONS not in self.services:
+        if self.foresees is Foresees.LEARNED and TEAM_LOAD not in self.services:
+            object.__setattr__(self, "services", {**self.services, TEAM_LOAD: {}})
+        if self.lengths is Lengths.FORETOLD and not {DURATIONS, TEAM_LOAD} & set(self.services):
             object.__setattr__(self, "services", {**self.services, DURATIONS: {}})
 
     def about(self) -> dict[str, Any]:

@@ -144,7 +144,7 @@ def simulation(
         if shared is not None:
             pool = next((name for name, cluster in nodes.parts.items() if cluster is on), "")
             made.shares = replace(shared, pool=pool)
-            if under.foresees is not None:
+            if under.foresees not in (None, Foresees.LEARNED):
                 made.foresight = foresight_of(part, shared, under.foresees, under.seed)
         return made
 

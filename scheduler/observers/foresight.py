@@ -5,16 +5,18 @@ Models are fitted in threads and kept in files. A round reads what is there and 
 
 from __future__ import annotations
 
+import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
+from ...core.job import EXPERIMENT
 from ...core.wording import in_words
 from ...estimators import learned_file
 from ...estimators.foretold import Foretold
-from ...estimators.job_history import EndedJob, SubmittedJob
+from ...estimators.job_history import EndedJob, StartedJob, SubmittedJob
 from ...policies.contract.arrivals import Arrivals
 from ...policies.contract.foresight import Foresight as TeamForesight
 from ..jobs.record import JobRecord
@@ -31,10 +33,16 @@ MOST_ENDED = 200_000  # jobs of the store that services are told of after a rest
 class FitBeside:
     """Fits in a thread per service. `failed` is told in one sentence when a fit raises."""
 
+    at_once: ClassVar[bool] = False
+
     def __init__(self, failed: Callable[[str], None]) -> None:
         self._failed = failed
         self._threads: dict[str, threading.Thread] = {}
         self._ended: deque[tuple[str, Any]] = deque()
+
+    def idle(self) -> bool:
+        """Return whether a CPU of this machine had nothing to do in the last minute."""
+        return os.getloadavg()[0] <= (os.cpu_count() or 1) - 1
 
     def begin(self, name: str, fit: Callable[[], Any]) -> None:
         """Begin a fit, unless one for the service is under way."""
@@ -87,7 +95,8 @@ class Foresight(CycleHook):
         services = make_services(options)
         self._fits = FitBeside(failed)
         self._host = ServiceHost(services, self._fits)
-        self._ended: deque[EndedJob | str] = deque()  # told by other threads; the id of one that had no GPUs
+        # Told by other threads; the id of a job that ended without GPUs.
+        self._ended: deque[StartedJob | EndedJob | str] = deque()
         self._told = ""  # the last failure, so that it is told once
         self._submitted: set[str] = set()
         self._found: dict[str, Foretold] = {}  # that `foretell` has not returned yet
@@ -99,7 +108,9 @@ class Foresight(CycleHook):
         return bool(self._host)
 
     def changed(self, change: Change) -> None:
-        """Take note of a job that has ended."""
+        """Take note of a job that has started, or ended."""
+        if self._host and change.before.state.started_s is None and change.after.state.started_s is not None:
+            self._ended.append(_started(submitted_job(change.after), change.after.state.started_s))
         if self._host and change.before.active and not change.after.active:
             self._ended.extend(_ended(change.after, self._store))
 
@@ -118,7 +129,9 @@ class Foresight(CycleHook):
         gone = []
         while self._ended:
             one = self._ended.popleft()
-            if isinstance(one, EndedJob):
+            if isinstance(one, StartedJob):
+                self._host.started(one)
+            elif isinstance(one, EndedJob):
                 self._host.ended(one)
             else:
                 gone.append(one)
@@ -177,14 +190,20 @@ class Foresight(CycleHook):
         for ended in self._store.ended_jobs(MOST_ENDED):
             job = SubmittedJob(
                 ended.id, ended.owner, ended.name, ended.pool, ended.gpus, ended.cpus, ended.submitted_s,
-                team=ended.team,
+                team=ended.team, tag=ended.tag,
             )  # fmt: skip
             self._submitted.add(job.id)
             self._host.submitted(job, asked=False)
+            if ended.started_s is not None:
+                self._ended.append(_started(job, ended.started_s))
             if ended.served_s > 0:
                 self._ended.append(EndedJob(job, max(ended.finished_s, ended.submitted_s), ended.served_s))
             else:
                 self._ended.append(ended.id)
+
+        for under_way in self._store.unretired.values():
+            if (at_s := under_way.state.started_s) is not None:
+                self._ended.append(_started(submitted_job(under_way), at_s))
 
     def _submit(self, job: JobRecord) -> None:
         self._submitted.add(job.id)
@@ -224,8 +243,12 @@ def submitted_job(job: JobRecord) -> SubmittedJob:
     cpus = gpus * job.spec.resources.least_cpus_per_gpu
     return SubmittedJob(
         job.id, job.owner, job.spec.name, job.spec.pool or "", gpus, cpus, job.state.submitted_s,
-        team=job.spec.team or "",
+        team=job.spec.team or "", tag=job.spec.labels.get(EXPERIMENT, ""),
     )  # fmt: skip
+
+
+def _started(job: SubmittedJob, at_s: float) -> StartedJob:
+    return StartedJob(job, max(at_s, job.submitted_s))
 
 
 def _ended(job: JobRecord, store: Store) -> Iterable[EndedJob | str]:

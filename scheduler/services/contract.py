@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 from pydantic import BaseModel
 
 from ...estimators.foretold import Foretold
-from ...estimators.job_history import EndedJob, SubmittedJob
+from ...estimators.job_history import EndedJob, StartedJob, SubmittedJob
 from ...policies.contract.arrivals import Arrivals
 from ...policies.contract.foresight import Foresight
 from ...policies.contract.round import Plan, Round
@@ -37,7 +37,7 @@ class NodeCounts:
     total: Mapping[NodeKind, int]
 
 
-Fact = SubmittedJob | EndedJob | NodeCounts
+Fact = SubmittedJob | StartedJob | EndedJob | NodeCounts
 
 
 @dataclass(frozen=True)
@@ -98,6 +98,10 @@ class Service:
 
     def fit_due(self, now: float) -> bool:
         """Return whether the model should be fitted anew."""
+        return False
+
+    def fit_wanted(self, now: float) -> bool:
+        """Return whether the model may be fitted anew while nobody needs the CPU, before it should be."""
         return False
 
     def fitting(self, now: float) -> Callable[[], Any]:

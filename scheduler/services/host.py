@@ -10,18 +10,27 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from ...estimators.foretold import Foretold
-from ...estimators.job_history import EndedJob, SubmittedJob
+from ...estimators.job_history import EndedJob, StartedJob, SubmittedJob
 from ...policies.contract.arrivals import Arrivals
 from ...policies.contract.foresight import Foresight
 from ...policies.contract.round import Plan, Round
-from .contract import Advice, NodeCounts, Service
+from .contract import Advice, Fact, NodeCounts, Service
 
 
 class Fitter(Protocol):
-    """Fits models of services, at once or beside others."""
+    """Fits models of services, at once or beside others.
+
+    at_once: a fit has ended when it has begun. So fits are in order with facts, and else they wait for the newest.
+    """
+
+    @property
+    def at_once(self) -> bool: ...
+
+    def idle(self) -> bool:
+        """Return whether a CPU has nothing to do."""
 
     def begin(self, name: str, fit: Callable[[], Any]) -> None:
         """Begin a fit for a service; nothing happens while one for it is under way."""
@@ -33,8 +42,13 @@ class Fitter(Protocol):
 class FitAtOnce:
     """Fits in virtual time: a fit has ended when it has begun."""
 
+    at_once: ClassVar[bool] = True
+
     def __init__(self) -> None:
         self._ended: list[tuple[str, Any]] = []
+
+    def idle(self) -> bool:
+        return False  # so that simulated fits come at the times that options name
 
     def begin(self, name: str, fit: Callable[[], Any]) -> None:
         """Fit now."""
@@ -51,9 +65,9 @@ class _Coming:
     """A fact that services have not seen. Of one moment, submissions come first, as ends then do not count."""
 
     at_s: float
-    kind: int  # 0: a job was submitted; 1: it has ended; 2: nodes were counted
+    kind: int  # 0: a job was submitted; 1: it got GPUs; 2: it has ended; 3: nodes were counted
     number: int
-    fact: SubmittedJob | EndedJob | NodeCounts = field(compare=False)
+    fact: Fact = field(compare=False)
 
 
 class ServiceHost:
@@ -89,9 +103,13 @@ class ServiceHost:
         if asked and self._services:
             self._asked.add(job.id)
 
+    def started(self, job: StartedJob) -> None:
+        """Take note of the first GPUs of a job."""
+        self._tell(job.started_s, 1, job)
+
     def ended(self, job: EndedJob) -> None:
         """Take note of the end of a job."""
-        self._tell(job.ended_s, 1, job)
+        self._tell(job.ended_s, 2, job)
 
     def forget(self, job_id: str) -> None:
         """Let services drop a job that ended without ever having GPUs."""
@@ -100,9 +118,9 @@ class ServiceHost:
 
     def counted(self, counts: NodeCounts) -> None:
         """Take note of how many nodes have jobs."""
-        self._tell(counts.at_s, 2, counts)
+        self._tell(counts.at_s, 3, counts)
 
-    def _tell(self, at_s: float, kind: int, fact: SubmittedJob | EndedJob | NodeCounts) -> None:
+    def _tell(self, at_s: float, kind: int, fact: Fact) -> None:
         if self._services:
             heapq.heappush(self._coming, _Coming(at_s, kind, next(self._number), fact))
 
@@ -111,7 +129,8 @@ class ServiceHost:
         found: dict[str, Foretold] = {}
         while self._coming and self._coming[0].at_s <= now:
             coming = heapq.heappop(self._coming)
-            self._fit(coming.at_s)
+            if self._fitter.at_once:
+                self._fit(coming.at_s)
             if isinstance(coming.fact, SubmittedJob) and coming.fact.id in self._asked:
                 self._asked.discard(coming.fact.id)
                 told = (service.foretell(coming.fact) for service in self._services.values())
@@ -127,7 +146,7 @@ class ServiceHost:
 
     def _fit(self, now: float) -> None:
         for name, service in self._services.items():
-            if service.fit_due(now):
+            if service.fit_due(now) or (service.fit_wanted(now) and self._fitter.idle()):
                 self._fitter.begin(name, service.fitting(now))
         for name, model in self._fitter.ended():
             self._services[name].take(model)

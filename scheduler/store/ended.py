@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlalchemy import Connection, case, func, select
 
-from ...core.job import Phase
+from ...core.job import EXPERIMENT, Phase
 from ...core.usage import UsageOn
 from ...estimators.curves.curve import NO_CURVE, MetricCurve
 from .intervals import RUNNING
@@ -25,6 +25,7 @@ class Ended:
     served_s: how long it trained. samples: how far it came; None: it did not say.
     usage: of GPUs, by GPU type, as far as it is known.
     curve: of the metric that its target named.
+    started_s: when it first got GPUs; None: it never did. tag: its label `experiment`.
     """
 
     id: str
@@ -42,6 +43,8 @@ class Ended:
     usage: Mapping[str, UsageOn]
     curve: MetricCurve = NO_CURVE
     team: str = ""
+    started_s: float | None = None
+    tag: str = ""
 
     @property
     def taught(self) -> bool:
@@ -58,8 +61,11 @@ def newest(connection: Connection, most: int) -> list[Ended]:
         .where(intervals.c.start_s < jobs.c.finished_s)
         .scalar_subquery()
     )
+    # Job files are long, and few name an experiment.
+    labelled = case((job_files.c.spec.contains(f'"{EXPERIMENT}":"'), job_files.c.spec), else_="")
+    columns = (job_files.c.script_key, job_reports.c.report, served.label("served_s"), labelled.label("labelled"))
     query = (
-        select(jobs, job_files.c.script_key, job_reports.c.report, served.label("served_s"))
+        select(jobs, *columns)
         .join(job_files, (job_files.c.job_id == jobs.c.id) & (job_files.c.file == jobs.c.file))
         .outerjoin(job_reports, job_reports.c.job_id == jobs.c.id)
         .where(jobs.c.phase.in_(ENDED), jobs.c.finished_s.is_not(None))
@@ -87,6 +93,8 @@ def _ended(row: Any) -> Ended:
         _usage(told),
         _curve(told),
         row.team,
+        row.started_s,
+        _tag(row.labelled),
     )
 
 
@@ -96,6 +104,13 @@ def _told(report: str | None) -> Mapping[str, Any]:
     except ValueError:
         return {}
     return found if isinstance(found, dict) else {}
+
+
+def _tag(spec: str) -> str:
+    try:
+        return str(json.loads(spec or "{}").get("labels", {}).get(EXPERIMENT, ""))
+    except (ValueError, AttributeError):
+        return ""
 
 
 def _samples(told: Mapping[str, Any]) -> float | None:

@@ -526,6 +526,8 @@ class Engine:
         jobs.pause_s[job] = pause_s + wait.seconds * lost
         if first:
             jobs.started_s[job] = self._now
+            if self.services is not None:
+                self.services.started(self.world.workload, job, self._now)
             if self.world.told.measured_on(job):
                 jobs.measuring_wait_s[job] = self._now - float(self.world.workload.submit_s[job])
         elif pause_s > left_s:

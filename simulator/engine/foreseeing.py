@@ -16,6 +16,7 @@ class Foresees(StrEnum):
     """How new jobs of teams are foretold; the values are stable."""
 
     PERFECT = "perfect"  # as the trace has them
+    LEARNED = "learned"  # what the service `team_load` foretells
     ALWAYS = "always"  # jobs always come, as many as of late
     RANDOM = "random"  # they come by the toss of a coin, as many as of late
     NOTHING = "nothing"  # none come

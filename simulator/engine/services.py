@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...estimators.foretold import Foretold
-from ...estimators.job_history import EndedJob, SubmittedJob
+from ...estimators.job_history import EndedJob, StartedJob, SubmittedJob
 from ...policies.contract.arrivals import Arrivals
 from ...policies.contract.foresight import Foresight
 from ...policies.contract.round import Plan, Round
@@ -32,6 +32,11 @@ class SimulatedServices:
     def arrived(self, workload: Workload, job: int) -> None:
         """Take note of a job that was submitted."""
         self.host.submitted(self._facts(workload, job))
+
+    def started(self, workload: Workload, job: int, at_s: float) -> None:
+        """Take note of the first GPUs of a job, at a second of the trace."""
+        facts = self._facts(workload, job)
+        self.host.started(StartedJob(facts, max(self._began_s + at_s, facts.submitted_s)))
 
     def ended(self, workload: Workload, job: int, ended_s: float, trained_s: float) -> None:
         """Take note of the end of a job; times are seconds of the trace."""

@@ -25,7 +25,7 @@ class Lengths(StrEnum):
     TOLD = "told"  # the true length
     LEARNED = "learned"  # what earlier runs of the same user and script took
     UNKNOWN = "unknown"  # nothing
-    FORETOLD = "foretold"  # what the service `durations` foretells when a job is submitted
+    FORETOLD = "foretold"  # what the service `durations`, or `team_load`, foretells when a job is submitted
     PERTURBED = "perturbed"  # the true length with the errors of Helios' estimates
     ESTIMATED = "estimated"  # a file of estimates
     MEASURED = "measured"  # nothing before it was measured by training, or one of its script was

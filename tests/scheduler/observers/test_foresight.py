@@ -17,6 +17,7 @@ from coadapt.scheduler.services.catalogue import make_service
 from coadapt.scheduler.services.contract import NodeKind
 from coadapt.scheduler.services.counting import counts_of
 from coadapt.scheduler.services.durations import DurationOptions, Durations
+from coadapt.scheduler.services.team_load import TeamLoadService
 from coadapt.scheduler.store.intervals import UsageInterval
 from coadapt.scheduler.views.explaining import told_of_its_length
 from coadapt.scheduler.views.job_views import job_details
@@ -124,12 +125,12 @@ def test_a_model_comes_from_its_file_and_a_torn_one_is_told_and_fitted_anew(tmp_
     assert basis(world, "b") == "a guess, as no earlier job has ended"
 
 
-def ended_in_the_past(world: World, n: int, now: float) -> None:
+def ended_in_the_past(world: World, n: int, now: float, labels: dict[str, str] | None = None) -> None:
     """Enter a job that trained for ten minutes into the store."""
-    spec = JobSpec(name=f"old{n}", script="train.py")
+    spec = JobSpec(name=f"old{n}", script="train.py", labels=labels or {})
     job, _ = world.store.submit(spec, now - 700.0, idempotency_key=f"old{n}", owner="ann")
     world.store.hold(UsageInterval(job.id, now - 600.0, None, "t4", 1, 1))
-    state = replace(job.state, phase=Phase.CANCELLED, finished_s=now)
+    state = replace(job.state, phase=Phase.CANCELLED, started_s=now - 600.0, finished_s=now)
     world.store.save(replace(job, state=state, retired=True), now=now)
 
 
@@ -144,6 +145,29 @@ def test_a_fit_runs_beside_rounds_and_its_model_is_kept(tmp_path: Path) -> None:
     world.cycle.foresight.wait(30.0)
     document, _ = learned_file.read(tmp_path / "learned" / "durations.json", "durations")
     assert document["form"] == "ours"
+
+
+def test_what_the_store_tells_of_starts_and_experiments_outlives_a_restart(tmp_path: Path) -> None:
+    world = world_of(tmp_path, team_load={})
+    begun_s = world.clock.steady_s()
+    for n in range(3):
+        ended_in_the_past(world, n, begun_s, {"experiment": "ablation"})
+    ended_in_the_past(world, 3, begun_s)
+    (first, *_, last) = world.store.ended_jobs(10)
+    assert (first.tag, first.started_s) == ("ablation", begun_s - 600.0)
+    assert (last.tag, last.started_s) == ("", begun_s - 600.0)
+    world.play("reopen\ngo")
+    spec = JobSpec(name="other", script="train.py", labels={"experiment": "ablation"})
+    job, _ = world.store.submit(spec, world.clock.steady_s(), idempotency_key="new", owner="bob")
+    world.play("go")
+    found = world.store.find(job.id)
+    assert found is not None
+    assert found.foretold is not None
+    assert found.foretold.basis == "3 earlier jobs of its experiment"
+    service = world.cycle.foresight._host.services["team_load"]
+    assert isinstance(service, TeamLoadService)
+    past = service.pasts()[""]
+    assert past.began_s.tolist() == [begun_s - 600.0] * 4
 
 
 def test_nodes_are_counted_by_kind_awake_or_not(tmp_path: Path) -> None:
