@@ -40,6 +40,7 @@ class LiveJob:
     attained_gpu_s, progress, remaining, restarts, restart_cost_s, largest_gpus, expected: as of
     `policies.contract.round.JobView`.
     rewards: what ending by when is worth; None: it has no deadline.
+    cancelled_s: when it is cancelled if it still runs, as its last deadline has passed; None: never.
     """
 
     id: str
@@ -67,6 +68,7 @@ class LiveJob:
     source: ExpectedSource = ExpectedSource.UNKNOWN
     remaining: float | None = None
     rewards: Rewards | None = None
+    cancelled_s: float | None = None
 
     @property
     def expected(self) -> Expected:

@@ -10,6 +10,7 @@ from typing import Any
 from ...core.completion import samples_left
 from ...core.job import Phase
 from ...core.placement import Placement
+from ...core.rewards import OnMissed, Rewards
 from ...core.settings import Settings
 from ...core.teams import Teams
 from ...estimators.goodput import JobModel
@@ -80,6 +81,7 @@ def _live_job(view: JobView, job: JobRecord | None, done: RoundDone, start_s: fl
     stays = _same(view.placement, placement)
     found = replace(
         told,
+        cancelled_s=_cancelled_s(job, view.rewards, view.submitted_s),
         owner=job.owner,
         script_key=job.script_key,
         start_s=job.start_s,
@@ -89,6 +91,13 @@ def _live_job(view: JobView, job: JobRecord | None, done: RoundDone, start_s: fl
     if not stays or found.pause_s > 0 or not job.reached:
         return found
     return replace(found, pace=_pace(job), reported_s=job.reached[-1][0])
+
+
+def _cancelled_s(job: JobRecord, rewards: Rewards | None, submitted_s: float) -> float | None:
+    """Return when a job is cancelled that is to end with its last deadline; None: it goes on."""
+    if rewards is None or job.spec.on_missed is not OnMissed.CANCEL:
+        return None
+    return submitted_s + rewards.last_s
 
 
 def _told(view: JobView, placement: Placement | None, *, as_written: bool) -> LiveJob:
@@ -131,6 +140,7 @@ def _measured_job(job: JobRecord, now: float, measuring_s: float) -> LiveJob:
             "high_s": expected.high_s,
             "source": expected.source,
         }
+    rewards = rewards_of(job, job.state.submitted_s)
     return LiveJob(
         id=job.id,
         spec=told_spec(job.spec),
@@ -138,7 +148,8 @@ def _measured_job(job: JobRecord, now: float, measuring_s: float) -> LiveJob:
         owner=job.owner,
         script_key=job.script_key,
         ready_s=now + left_s,
-        rewards=rewards_of(job, job.state.submitted_s),
+        rewards=rewards,
+        cancelled_s=_cancelled_s(job, rewards, job.state.submitted_s),
         **known,
     )
 

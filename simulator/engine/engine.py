@@ -224,6 +224,17 @@ class Engine:
         """Return when a job ended, seconds of the trace; nan: it has not ended."""
         return float(self._jobs.finished_s[self._order[job]])
 
+    def cancel(self, job: str) -> None:
+        """End a job now, whatever it has left. One that has not come or has ended stays as it is."""
+        at = self._order[job]
+        if at not in self._active:
+            return
+        if self._jobs.placements[at] is not None:
+            self._log.holds(at, None, self._now)
+            self._forget(at)
+        self._jobs.placements[at], self._jobs.gpus[at], self._jobs.finished_s[at] = None, 0, self._now
+        self._active = self._active[self._active != at]
+
     def has_begun(self, job: str) -> bool:
         """Return whether a job had GPUs at any time."""
         return not np.isnan(self._jobs.started_s[self._order[job]])

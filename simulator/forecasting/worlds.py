@@ -152,8 +152,13 @@ class Ahead:
         left = [one.job.id for one in asked if one.truth.left < ENDLESS]
         waiting = [one.job.id for one in asked if one.truth.left >= ENDLESS and one.job.placement is None]
         until_cpu_s = time.process_time() + cpu_s
+        cancelled = sorted(
+            ((one.job.cancelled_s, one.job.id) for one in now if one.job.cancelled_s is not None), reverse=True
+        )
         try:
             while (left or (waiting and engine.now_s < until_s)) and engine.step():
+                while cancelled and cancelled[-1][0] < engine.now_s:
+                    engine.cancel(cancelled.pop()[1])
                 while left and not math.isnan(engine.finished_s(left[-1])):
                     left.pop()
                 while waiting and engine.has_begun(waiting[-1]):

@@ -42,6 +42,17 @@ def test_a_waiting_job_starts_when_the_one_before_it_ends() -> None:
     assert found["b"].end.at_s > found["b"].start.at_s
 
 
+def test_a_job_that_is_cancelled_with_its_deadline_makes_room_for_the_next() -> None:
+    fixed = {"adaptivity": "rigid", "resources": {"gpus": 4, "gpu_types": ["t4"]}}
+    due = {"rewards": Rewards.strict(400.0), "cancelled_s": NOW_S + 300.0}
+    waits = live("b", 300.0, **fixed)
+    for more, starts_s in ((due, 400.0), ({}, 6000.0)):
+        runs = live("a", 60_000.0, placement=on("t4", n0=4), **fixed, **more)
+        found = forecast(state("1x t4:4", [runs, waits], "fifo", interval_s=30.0)).jobs
+        assert found["b"].start is not None
+        assert (found["b"].start.at_s - NOW_S < starts_s) == bool(more)
+
+
 def test_a_job_of_which_nothing_is_known_has_no_made_up_end() -> None:
     runs = live("a", None, placement=on("t4", n0=4))
     found = forecast(state("1x t4:4", [runs])).jobs["a"]
