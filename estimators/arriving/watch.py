@@ -15,7 +15,6 @@ from .features import DAY_S, arrive
 from .model import STEP_S, Arriving, Bools
 from .past import Floats, TeamPast
 
-
 LEAST_MOMENTS = 6  # before arrivals of a day, before they tell anything
 
 
