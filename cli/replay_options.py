@@ -38,8 +38,8 @@ ForeseesOption = Annotated[
     str | None,
     typer.Option(
         "--foresees",
-        help="With --shares: what policies are told of jobs to come: perfect, always (as many as of late), "
-        "random (that, or none) or nothing (none come).",
+        help="With --shares: what policies are told of jobs to come: perfect, learned (as the service team_load "
+        "learns it), always (as many as of late), random (that, or none) or nothing (none come).",
     ),
 ]
 NodeSpeeds = Annotated[

@@ -8,19 +8,31 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
+from functools import cache, cached_property
+from typing import TYPE_CHECKING, Any
 
-import lightgbm
 import numpy as np
 from numpy.typing import NDArray
 
+if TYPE_CHECKING:
+    import lightgbm
+
 Floats = NDArray[np.float64]
-lightgbm.register_logger(logging.getLogger(__name__))  # what it has to say stands in the errors that it raises
 # Settings that a caller may not change: they make a fit repeatable, and quiet.
 _ALWAYS: Mapping[str, Any] = {
     "verbosity": -1, "num_threads": 1, "deterministic": True, "force_row_wise": True,
 }  # fmt: skip
+
+
+@cache
+def _library() -> Any:
+    """Return LightGBM, which is loaded when trees are first used. Raises ValueError where it cannot be."""
+    try:
+        import lightgbm
+    except (ImportError, OSError) as error:  # the second: a system library is missing
+        raise ValueError(f"trees: LightGBM cannot be loaded: {error}") from None
+    lightgbm.register_logger(logging.getLogger(__name__))  # what it has to say stands in the errors that it raises
+    return lightgbm
 
 
 @dataclass(frozen=True)
@@ -64,9 +76,10 @@ class Trees:
 
     @cached_property
     def _booster(self) -> lightgbm.Booster:
+        library = _library()
         try:
-            return lightgbm.Booster(model_str=self.text)
-        except lightgbm.basic.LightGBMError as error:
+            return library.Booster(model_str=self.text)
+        except library.basic.LightGBMError as error:
             raise ValueError(f"trees: are no LightGBM model: {error}") from None
 
     def checked(self, features: int) -> Trees:
@@ -120,8 +133,9 @@ def fit(
     """
     if not len(rows) or not np.isfinite(target).all():
         raise ValueError(f"trees: {len(rows)} rows with a target are too few, or a target is not finite")
-    data = lightgbm.Dataset(
+    library = _library()
+    data = library.Dataset(
         rows, target, weight=weights, categorical_feature=list(categorical), free_raw_data=True
     )  # fmt: skip
-    booster = lightgbm.train({**settings, **_ALWAYS, "seed": seed}, data, num_boost_round=trees)
+    booster = library.train({**settings, **_ALWAYS, "seed": seed}, data, num_boost_round=trees)
     return Trees(booster.model_to_string())

@@ -68,7 +68,7 @@ class Arriving:
         if names != NAMES:
             raise ValueError("team_load: the model is of other features; it is of another version of coadapt")
         if tuple(trees) != tuple(windows_s):
-            has, wanted = (", ".join(f"{s:g}" for s in some) for some in (trees, windows_s))
+            has, wanted = (", ".join(f"{s:g}" for s in some) or "none" for some in (trees, windows_s))
             raise ValueError(f"team_load: the model is of windows of {has} s, and {wanted} are wanted")
         for one in trees.values():
             one.checked(len(NAMES))

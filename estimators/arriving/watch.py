@@ -15,6 +15,8 @@ from .features import DAY_S, arrive
 from .model import STEP_S, Arriving, Bools
 from .past import Floats, TeamPast
 
+LEAST_MOMENTS = 6  # before arrivals of a day, before they tell anything
+
 
 class Watch:
     """Compares what a model says every 5 min with what comes.
@@ -70,6 +72,6 @@ class Watch:
         found = []
         for window_s, rows in said.items():
             came = arrive(past, at_s, window_s)
-            if came.any() and rows[came].mean() < self._least:
+            if came.sum() >= LEAST_MOMENTS and rows[came].mean() < self._least:
                 found.append((team, window_s))
         return found

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pytest
 from coadapt.estimators import boosted
@@ -37,6 +39,16 @@ def test_a_torn_model_is_refused_in_one_sentence(text: str) -> None:
 def test_a_model_of_other_features_is_refused() -> None:
     with pytest.raises(ValueError, match="trees: have 3 features, and 5 are accepted"):
         fitted().checked(5)
+
+
+def test_without_lightgbm_one_sentence_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = fitted().text
+    monkeypatch.setitem(sys.modules, "lightgbm", None)
+    boosted._library.cache_clear()
+    for use in (lambda: Trees(text).predict(np.zeros((1, 3))), fitted):
+        with pytest.raises(ValueError, match="trees: LightGBM cannot be loaded: ") as told:
+            use()
+        assert "\n" not in str(told.value)
 
 
 def test_no_rows_and_no_numbers_are_refused() -> None:

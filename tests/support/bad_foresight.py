@@ -1,7 +1,8 @@
 """What can be wrong with foresight, each with the one sentence that its user reads.
 
 `tests/cli/test_bad_foresight.py` holds every row; `benchmarks/bad_input.py` prints them. What is
-wrong with a power file stands in `bad_power_files.py`, and with a scaling file in `bad_scaling_files.py`.
+wrong with a power file stands in `bad_power_files.py`, with a scaling file in `bad_scaling_files.py`, and with
+forecasts of teams' jobs in `bad_team_load.py`.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from coadapt.scheduler.services.energy import Energy
 from tests.support.answers import Both, CommandedWorld, PoolJob, Powered, SeriesFile, Simulated, Told, Way
 from tests.support.bad_power_files import BAD_POWER_FILES
 from tests.support.bad_scaling_files import BAD_SCALING_FILES
+from tests.support.bad_team_load import BAD_TEAM_LOAD
 
 
 @dataclass(frozen=True)
@@ -553,6 +555,7 @@ BAD_FORESIGHT = [
     *NAMES,
     *(BadForesight(*row) for row in BAD_POWER_FILES),
     *(BadForesight(*row) for row in BAD_SCALING_FILES),
+    *(BadForesight(*row) for row in BAD_TEAM_LOAD),
     *MACHINES,
     *SERIES,
     *FEATURES,

@@ -121,7 +121,7 @@ def test_a_model_is_the_same_after_its_file(fitted: Arriving) -> None:
             {"features": list(NAMES[:-1])},
             "team_load: the model is of other features; it is of another version of coadapt",
         ),
-        ({"windows": []}, "team_load: the model is of windows of  s, and 300, 3600 are wanted"),
+        ({"windows": []}, "team_load: the model is of windows of none s, and 300, 3600 are wanted"),
         ({"until_s": None}, "team_load: is no such model: TypeError"),
         (
             {"windows": [{"window_s": 300.0, "trees": "torn"}, {"window_s": 3600.0, "trees": "torn"}]},

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,7 +11,7 @@ import numpy as np
 import pytest
 from coadapt.core.expected import ExpectedSource
 from coadapt.core.job import JobSpec, Phase
-from coadapt.estimators import learned_file
+from coadapt.estimators import boosted, learned_file
 from coadapt.estimators.durations.model import LEAST_JOBS, Kind
 from coadapt.estimators.foretold import Foretold
 from coadapt.estimators.job_history import EndedJob, SubmittedJob
@@ -22,6 +24,7 @@ from coadapt.scheduler.store.intervals import UsageInterval
 from coadapt.scheduler.views.explaining import told_of_its_length
 from coadapt.scheduler.views.job_views import job_details
 
+from tests.support.bad_team_load import model
 from tests.support.cycles import World
 
 FIRST_RUN = """
@@ -168,6 +171,22 @@ def test_what_the_store_tells_of_starts_and_experiments_outlives_a_restart(tmp_p
     assert isinstance(service, TeamLoadService)
     past = service.pasts()[""]
     assert past.began_s.tolist() == [begun_s - 600.0] * 4
+
+
+def test_without_lightgbm_jobs_of_teams_are_expected_to_arrive(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    learned_file.write(tmp_path / "learned" / "team_load.json", "team_load", model(), 0.0)
+    monkeypatch.setitem(sys.modules, "lightgbm", None)
+    boosted._library.cache_clear()
+    world = world_of(tmp_path, team_load={"windows_s": [300.0, 3600.0, 43200.0]})
+    (event,) = world.store.cluster_events()
+    assert event.data["text"].startswith("trees: LightGBM cannot be loaded: ")
+    world.play("submit b unprofiled\ngo")
+    foresight = world.cycle.foresight.of_teams(world.clock.steady_s())
+    assert foresight is not None
+    assert foresight.new_load("", 300.0) == 1, "as many as of late"
+    assert foresight.new_load("guests", 300.0) == math.inf
 
 
 def test_nodes_are_counted_by_kind_awake_or_not(tmp_path: Path) -> None:
