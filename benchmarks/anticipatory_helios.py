@@ -78,6 +78,7 @@ CASES: Mapping[str, Case] = {
     "sjf": Case({"rule": "shortest_job"}, "team_queues"),
     "gssf": Case({"rule": "shortest_service_of_all"}, "team_queues"),
     "hived": Case({"rule": "hived"}, "team_queues"),
+    "themis": Case({"rule": "themis"}, "team_queues"),
 }
 
 

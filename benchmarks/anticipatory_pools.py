@@ -37,7 +37,7 @@ from .harness import DATA, finish, needs, table
 
 PHILLY = DATA / "philly" / "philly_jobs_pollux_82k.csv.gz"
 PLAIN = 4  # teams of a draw whose figures have no prefix
-PEERS = ("max_min", "hived")
+PEERS = ("max_min", "hived", "themis")
 MEDIANS = {
     "speedup_geomean": "geomean", "speedup_of_means": "ratio", "speedup_p5": "p5", "speedup_p50": "p50",
     "speedup_p90": "p90", "speedup_p95": "p95", "speedup_p99": "p99",

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 from rich.console import Group, RenderableType
 
 from ..simulator.results.against import MEANING_AGAINST, by_team, compared
 from ..simulator.results.saved import SavedRun, find, load
+from ..simulator.results.team_workloads import MEANING_WORKLOAD, team_workloads
 from .simulate import columns_of
 
 OF_TEAMS = (
@@ -48,8 +50,21 @@ def _only(path: Path) -> SavedRun:
     return load(folders[0])
 
 
-def table(figures: Mapping[str, Mapping[str, Mapping[str, float]]], other: str) -> RenderableType:
-    """Return a table of all jobs, one column per run, and one of the teams of each run."""
+def workloads(other: Path) -> dict[str, dict[str, float]]:
+    """Return team -> figures of its jobs in the run that others are compared with; {}: there is one at most."""
+    return team_workloads(_only(other).outcome)
+
+
+def table(
+    figures: Mapping[str, Mapping[str, Mapping[str, float]]],
+    other: str,
+    workload: Mapping[str, Mapping[str, float]] = MappingProxyType({}),
+) -> RenderableType:
+    """Return a table of all jobs, one column per run, and one of the teams of each run.
+
+    Args:
+        workload: figures of the jobs of each team.
+    """
     view = columns_of(figures, f"against {other}")
     for key, meaning in MEANING_AGAINST.items():
         view.add_row(meaning, *[f"{run[''][key]:.4g}" for run in figures.values()])
@@ -61,4 +76,9 @@ def table(figures: Mapping[str, Mapping[str, Mapping[str, float]]], other: str) 
                 if name:
                     rows.add_row(name, *[f"{own[key]:.4g}" for key in OF_TEAMS])
             parts += ["", rows]
+    if workload:
+        rows = columns_of(list(MEANING_WORKLOAD.values()), f"jobs of {other}, by team")
+        for name, own in workload.items():
+            rows.add_row(name, *[f"{own[key]:.4g}" for key in MEANING_WORKLOAD])
+        parts += ["", rows]
     return Group(*parts)

@@ -1156,7 +1156,7 @@ def report(
         if as_json:
             say(json.dumps(found))
         else:
-            console().print(comparing.table(found, str(against)))
+            console().print(comparing.table(found, str(against), comparing.workloads(against)))
         return
     if as_json or after:
         raise typer.BadParameter("--json and --after go with --against")

@@ -16,6 +16,8 @@ from scipy import sparse
 from .highs import Highs, Method
 from .linear_program import LinearProgram, LinearSolution
 
+SAME = 1e-6  # times that differ by less are one
+
 
 @dataclass(frozen=True)
 class Startable:
@@ -155,7 +157,7 @@ def _program(
 
 def _running(at: np.ndarray, takes: np.ndarray, when: np.ndarray) -> sparse.csr_array:
     """Return (times, starts) 1 where a job that starts then runs at the time."""
-    first, last = np.searchsorted(when, at), np.searchsorted(when, at + takes)
+    first, last = np.searchsorted(when, at - SAME), np.searchsorted(when, at + takes - SAME)
     rows = np.concatenate([np.arange(low, high) for low, high in zip(first, last, strict=True)])
     columns = np.repeat(np.arange(len(at)), last - first)
     return sparse.csr_array((np.ones(len(rows)), (rows, columns)), shape=(len(when), len(at)))

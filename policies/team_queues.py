@@ -13,12 +13,22 @@ from .contract.traits import PolicyTraits
 from .lending.book import Book, Start
 from .lending.cell_lending import lend_all_cells, serve_dedicated_cells
 from .lending.dedicated import serve_dedicated
-from .lending.peers import duration, lend_all, serve_max_min, serve_shortest, serve_shortest_of_all, service
+from .lending.peers import (
+    duration,
+    lend_all,
+    serve_max_min,
+    serve_shortest,
+    serve_shortest_of_all,
+    serve_worst_off,
+    service,
+)
 from .lending.policy import Decision, LendingPolicy, Locality
 from .lending.round_books import RoundBooks
 from .registry import register
 
-Rule = Literal["strict", "shortest_service", "shortest_job", "shortest_service_of_all", "max_min", "hived"]
+Rule = Literal[
+    "strict", "shortest_service", "shortest_job", "shortest_service_of_all", "max_min", "hived", "themis"
+]
 RULES: Mapping[str, Callable[[Book], list[Start]]] = {
     "strict": serve_dedicated,
     "shortest_service": partial(serve_shortest, key=service),
@@ -36,7 +46,8 @@ class TeamQueuesOptions(BaseModel):
 
     rule: strict: each team on its own guarantee, by submission. shortest_service, shortest_job: the same, by
         GPU-time or by time. shortest_service_of_all: all teams on all GPUs. max_min: the first job of the team
-        that has least, on any GPUs. hived: strict, and then whoever fits on what is idle.
+        that has least, on any GPUs. hived: strict, and then whoever fits on what is idle. themis: the first job of
+        the teams that are worst off, by how much longer it takes than alone.
     locality: whether GPUs of a job may be anywhere, or quotas are cells of nodes, for the rules strict and hived.
     """
 
@@ -67,6 +78,9 @@ class TeamQueuesPolicy(LendingPolicy):
     def decide(self, books: RoundBooks, round: Round) -> Decision:
         if self.in_cells:
             return self._decided_in_cells(books)
+        if self.options.rule == "themis":
+            told = round.now, round.columns.submitted_s.tolist()
+            return Decision([start for book in books.books.values() for start in serve_worst_off(book, *told)])
         rule = RULES[self.options.rule]
         return Decision([start for book in books.books.values() for start in rule(book)])
 

@@ -23,6 +23,7 @@ from ..estimators.new_load import by_team
 from ..policies.catalogue import make_policy
 from ..policies.contract.foresight import ForeseenJob
 from ..policies.contract.traits import TENANTS, PolicyTraits
+from ..policies.lending.policy import LendingPolicy
 from .conditions import Column, Conditions, column
 from .engine.engine import Engine
 from .engine.foreseeing import Foresees, ForesightSource
@@ -125,7 +126,10 @@ def simulation(
     shared = None if under.shares is None else shares_of(under.shares, workload, nodes)
     if services is not None and shared is not None:
         services.teams = shared.team
-    traits = make_policy(policy, **options).traits
+    tried = make_policy(policy, **options)
+    traits = tried.traits
+    if shared is not None and isinstance(tried, LendingPolicy):
+        check_guarantees(workload, shared, policy)
     if traits.foresees_all and under.foresees is not Foresees.PERFECT:
         raise ValueError(f"policy: {policy} must know all jobs to come; give --shares and --foresees perfect")
     workload = as_replayed(workload, traits)
@@ -272,6 +276,17 @@ def shares_of(path: Path, workload: Workload, nodes: SimulatedCluster) -> Simula
     named = [Cluster(tuple(replace(node, pool=name) for node in part.nodes)) for name, part in nodes.parts.items()]
     check_fit(teams, named)
     return SimulatedShares(teams, teams_of_jobs(workload, teams))
+
+
+def check_guarantees(workload: Workload, shared: SimulatedShares, policy: str) -> None:
+    """Raise ValueError, in one sentence, for a job that is wider than what its team is guaranteed of any type."""
+    most = {name: max(team.guarantee.values(), default=0) for name, team in shared.teams.teams.items()}
+    for id, gpus in zip(workload.ids, workload.gpus.tolist(), strict=True):
+        if gpus > (have := most[shared.team[id]]):
+            of = f"job {id} asks for {n_gpus(gpus)}, and its team {shared.team[id]} is guaranteed"
+            raise ValueError(
+                f"--shares: {of} {f'at most {have}' if have else 'none'}; {policy} would never serve it"
+            )
 
 
 def foresight_of(part: Workload, shared: SimulatedShares, foresees: Foresees, seed: int) -> ForesightSource:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 
 from .book import Book, Pool, Start, Waiting
 
@@ -61,6 +62,33 @@ def lend_all(book: Book) -> list[Start]:
         if job.gpus <= book.idle:
             found.append(book.start(pool, job, borrows=True))
     return found
+
+
+def serve_worst_off(book: Book, now: float, submitted_s: Sequence[float], fairness: float = 0.8) -> list[Start]:
+    """Start the first job of a team that is worst off, on any idle GPUs; then look again (Themis, not preemptive).
+
+    A team is as far off as its first job: the time that it takes if it starts now, waiting included, over the time
+    that it takes alone. Idle GPUs are offered to the worst part 1 - `fairness` of teams with waiting jobs, to one
+    at least. Of those that fit the one starts that is furthest off. Nobody else fills what these leave.
+
+    Args:
+        submitted_s: of each job by position, on the clock of `now`.
+    """
+    found: list[Start] = []
+    while heads := [(pool, pool.waiting[0]) for pool in book.pools if pool.waiting]:
+        heads.sort(key=lambda one: (-_off(one[1], now, submitted_s), one[1].at))
+        offered = heads[: max(round((1 - fairness) * len(heads)), 1)]
+        chosen = next(((pool, job) for pool, job in offered if job.gpus <= book.idle), None)
+        if chosen is None:
+            break
+        found.append(_started(book, *chosen))
+    return found
+
+
+def _off(job: Waiting, now: float, submitted_s: Sequence[float]) -> float:
+    """Return the finish-time fairness of a job that starts now; 1 if nobody knows its length."""
+    takes_s = max(job.most_s, 1.0)
+    return 1.0 if math.isinf(takes_s) else (now - submitted_s[job.at] + takes_s) / takes_s
 
 
 def _started(book: Book, pool: Pool, job: Waiting) -> Start:

@@ -84,9 +84,12 @@ class SimulatedShares:
         """Return `prices` with the pool in each name, as files name GPU types."""
         return {kind_of(t, self.pool): price for t, price in self.prices.items()}
 
+    def _pool_of(self, job: str) -> str:
+        return self.pool
+
     def _units_per_hour(self, placements: Mapping[str, Placement]) -> dict[str, float]:
         rates: defaultdict[str, float] = defaultdict(float)
         duals = self.named_prices
         for job, placement in placements.items():
-            rates[self.team[job]] += units_per_hour(placement, self.pool, self.teams.prices, duals)
+            rates[self.team[job]] += units_per_hour(placement, self._pool_of(job), self.teams.prices, duals)
         return dict(rates)

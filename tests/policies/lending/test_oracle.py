@@ -95,6 +95,12 @@ def test_a6_no_policy_waits_less_and_nobody_is_late(seeds: range) -> None:
     assert waits["oracle"] <= waits["windows"] <= waits["clock"] < waits["alone"]
 
 
+def test_who_starts_as_another_ends_is_not_beside_it_whatever_times_round_to() -> None:
+    third = 1 / 3
+    jobs = [Startable("a", 0, third, 1, 0), Startable("a", 0, 0.1, 1, third), Startable("a", 0, 1, 1, third + 0.1)]
+    assert sum(best_starts(jobs, {"a": 1}, slot=third).starts) <= third + third + 0.1
+
+
 def test_long_jobs_have_as_many_starts_as_short_ones() -> None:
     short, long = Startable("a", 0, 10, 1, 100), Startable("a", 0, 1000, 1, 10_000)
     assert len(candidates(short, 1.0, 10)) == len(candidates(long, 1.0, 10)) == 101
