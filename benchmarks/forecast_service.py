@@ -11,7 +11,7 @@ of another service, and is of other windows. Drift is in virtual time, every 5 m
 `begin_s`: of the first round, in which the service is told of all jobs of the store.
 `round_median_ms`, `round_worst_ms`: of rounds while it is fitted; `round_idle_median_ms`: after that.
 `refused`: bad files of 3 that are told in one sentence, and after which jobs are expected to arrive.
-`drift/off_after_h`: from the first job that came at another time until all of the team's guarantee is kept.
+`drift/off_after_h`: from the first job that came at another time until jobs are expected to come at any time.
 `drift/on_after_h`: from the first job that came as usual until the forecast is heeded again for good.
 `drift/off_before_percent`: of the five days before, in which it was not heeded.
 """
@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import tempfile
 import time
 from collections.abc import Iterator
@@ -34,7 +33,7 @@ from coadapt.estimators.job_history import SubmittedJob
 from coadapt.policies.anticipatory import AnticipatoryOptions, AnticipatoryPolicy
 from coadapt.scheduler.services.catalogue import make_services
 from coadapt.scheduler.services.host import FitAtOnce, ServiceHost
-from coadapt.scheduler.services.team_load import TeamLoadService
+from coadapt.scheduler.services.team_load import TeamLoad, TeamLoadService
 from coadapt.scheduler.store.intervals import UsageInterval
 from coadapt.simulator.traces.workload import Workload
 
@@ -171,7 +170,7 @@ def drift() -> dict[str, float]:
     for now in np.arange(DAY_S * 5, DAY_S * days, STEP_S).tolist():
         host.advance(now)
         foresight = host.foresight(now)
-        off.append((now, foresight is None or math.isinf(foresight.new_load("vision", HOUR_S))))
+        off.append((now, not isinstance(foresight, TeamLoad) or ("vision", HOUR_S) in foresight.missed))
     came_s, usual_s = DAY_S * changed + HOUR_S, DAY_S * (changed + 1) + 9 * HOUR_S
     off_s = next(at for at, is_off in off if at >= came_s and is_off)
     on_s = max((at for at, is_off in off if at >= off_s and is_off), default=off_s) + STEP_S

@@ -63,7 +63,7 @@ class TeamLoad:
     """Foresight at one moment. A team that never submitted anything may ask for all that it was promised.
 
     none_come: teams and windows in which no job is foretold to arrive.
-    missed: those of which too few arrivals were foretold of late, so that anything may be asked for.
+    missed: those of which too few arrivals were foretold of late, so that jobs are expected to arrive.
     """
 
     arrivals: Mapping[str, TeamArrivals]
@@ -83,9 +83,7 @@ class TeamLoad:
         if own is None:
             return math.inf
         window_s = next((window_s for window_s in self.windows_s if horizon_s <= window_s), None)
-        if window_s is not None and (team, window_s) in self.missed:
-            return math.inf
-        if window_s is not None and (team, window_s) in self.none_come:
+        if window_s is not None and (of := (team, window_s)) in self.none_come and of not in self.missed:
             return 0.0
         return own.estimate(self.now, horizon_s, self.recent)
 
