@@ -547,7 +547,7 @@ BENCHMARKS = (
             Figure("slowdown_ratio", "slowdown, blocking over bulk, same forecast, most", "<= 1"),
             Figure(
                 "venus/stops/mean_jct_ratio",
-                "jobs may be stopped: mean JCT over bulk, perfect",
+                "stoppable: mean JCT over bulk, perfect",
                 "<= 0.9",
             ),
             Figure("venus/stops/slowdown_worst_restarts", "the latest job there, in restarts", "<= 1"),
