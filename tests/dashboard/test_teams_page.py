@@ -16,10 +16,20 @@ def page(
     *,
     used: list[Any] | None = None,
     told: tuple[str, ...] | None = None,
+    lent: dict[str, int] | None = None,
     **cluster: int,
 ) -> TeamsPage:
     view: Any = view_of(Teams.model_validate({"teams": {"vision": team}}), None)
-    now = {"gpus": gpus, "running": 1, "waiting": 2, "users": {"ann": gpus}}
+    over = {kind: count - team.get("guarantee", {}).get(kind, 0) for kind, count in gpus.items()}
+    borrowed = {kind: count for kind, count in over.items() if count > 0}
+    now = {
+        "gpus": gpus,
+        "borrowed": borrowed,
+        "lent": lent or {},
+        "running": 1,
+        "waiting": 2,
+        "users": {"ann": gpus},
+    }
     return teams_page(view, {"teams": {"vision": now}, "gpus": cluster}, used or [], told)
 
 
@@ -51,6 +61,11 @@ def test_a_bar_never_leaves_its_scale() -> None:
 def test_a_bar_is_told_in_words(team: dict[str, Any], gpus: dict[str, int], told: str) -> None:
     (line,) = page(team, gpus, t4=4).teams
     assert [bar.told for bar in line.bars] == [told]
+
+
+def test_a_bar_tells_what_others_have_of_a_guarantee() -> None:
+    (line,) = page({"guarantee": {"t4": 3}}, {"t4": 1}, lent={"t4": 2}, t4=4).teams
+    assert [bar.told for bar in line.bars] == ["1 used; guarantee 3, 2 lent, no cap"]
 
 
 @pytest.mark.parametrize(
