@@ -62,7 +62,7 @@ def test_a_row_does_not_change_when_jobs_end_later() -> None:
 
 def test_what_is_known_only_at_the_end_is_no_part_of_a_submission() -> None:
     assert {field.name for field in fields(SubmittedJob)} == {
-        "id", "owner", "name", "pool", "gpus", "cpus", "submitted_s", "use", "team"
+        "id", "owner", "name", "pool", "gpus", "cpus", "submitted_s", "use", "team", "tag"
     }  # fmt: skip
 
 

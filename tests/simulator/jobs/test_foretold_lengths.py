@@ -109,5 +109,5 @@ def test_a_service_is_an_option_of_simulate(tmp_path: Path, capsys: pytest.Captu
     trace.write_text('{"id": "a", "submit_s": 0, "duration_s": 60, "user": "ann", "name": "train"}\n')
     arguments = ["simulate", "--trace", str(trace), "--cluster", "1x any:1", "--policy", "qssf"]
     assert command([*arguments, "--service", "durations"]) == 0
-    assert "what the service durations foretells" in " ".join(capsys.readouterr().out.split())
+    assert "what a service foretells" in " ".join(capsys.readouterr().out.split())
     assert make_policy("qssf").traits.needs_expected
