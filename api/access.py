@@ -90,6 +90,7 @@ RULES: Mapping[tuple[str, str], Rule] = {
     ("POST", "/v1/jobs/{job_id}/release"): _change_job("job.release"),
     ("POST", "/v1/jobs/{job_id}/bump"): _change_job("job.bump"),
     ("POST", "/v1/jobs/{job_id}/extend"): _change_job("job.extend"),
+    ("POST", "/v1/jobs/{job_id}/keep"): _change_job("job.keep"),
     ("GET", "/v1/jobs/{job_id}/explain"): _READ_JOB,
     ("GET", "/v1/jobs/{job_id}/options"): _READ_JOB,
     ("GET", "/v1/jobs/{job_id}/resizes"): _READ_JOB,

@@ -32,6 +32,7 @@ BODIES: Mapping[tuple[str, str], type[BaseModel]] = {
     ("POST", "/v1/jobs/{job_id}/outputs/part"): output_routes.Part,
     ("POST", "/v1/jobs/{job_id}/priority"): standing_routes.NewPriority,
     ("POST", "/v1/jobs/{job_id}/extend"): standing_routes.MoreTime,
+    ("POST", "/v1/jobs/{job_id}/keep"): standing_routes.KeptTrials,
     ("POST", "/v1/nodes/{node}/cordon"): node_routes.Cordon,
     ("POST", "/v1/nodes/{node}/drain"): node_routes.Drain,
     ("POST", "/v1/windows"): node_routes.NewWindow,

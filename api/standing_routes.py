@@ -1,4 +1,4 @@
-"""How jobs stand among others: priority, hold, release, bump, and more time."""
+"""How jobs stand among others: priority, hold, release, bump, more time, and trials that go on."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from ..core.identity import Role
 from ..core.spans import MOST_S
 from ..core.teams import Priority
+from ..core.trials import MOST_TRIALS
 from . import bodies
 from .context import answer, change, who
 from .job_routes import Key
@@ -32,6 +33,15 @@ class MoreTime(BaseModel):
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
 
     by_s: Annotated[float, Field(ge=-MOST_S, le=MOST_S)]
+
+
+class KeptTrials(BaseModel):
+    """The trials that a group trains on, by number, and whether the others' states stay in its checkpoint."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    trials: Annotated[list[Annotated[int, Field(ge=0, lt=2**31)]], Field(min_length=1, max_length=MOST_TRIALS)]
+    with_state: bool = False
 
 
 @router.post("/priority")
@@ -70,3 +80,10 @@ async def extend(request: Request, job_id: str, key: Key) -> Response:
     """Move the time limit of a job."""
     body = await bodies.read(request, MoreTime)
     return answer({"changed": await change(request, "extend", job_id, body.by_s, key)})
+
+
+@router.post("/keep")
+async def keep(request: Request, job_id: str, key: Key) -> Response:
+    """Let a group train only some of its trials on."""
+    body = await bodies.read(request, KeptTrials)
+    return answer({"changed": await change(request, "keep_trials", job_id, body.trials, body.with_state, key)})

@@ -436,6 +436,14 @@ class Client:
         """Move the time limit of a job by so many seconds. Raises: JobStateError if it has none."""
         return self._change(job_id, "extend", {"by_s": by_s})
 
+    def keep_trials(self, job_id: str, trials: Sequence[int], *, with_state: bool = False) -> bool:
+        """Have a group train only these of its trials on; return False if there is nothing to do.
+
+        Args:
+            with_state: whether the others' states stay in its checkpoint, for jobs whose trials go on from it.
+        """
+        return self._change(job_id, "keep", {"trials": list(trials), "with_state": with_state})
+
     def _change(self, job_id: str, verb: str, body: dict[str, Any] | None = None) -> bool:
         body = {} if body is None and verb == "resume" else body
         return bool(self._api.post(f"{_path(job_id)}/{verb}", body, key=uuid.uuid4().hex)["changed"])

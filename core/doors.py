@@ -74,7 +74,7 @@ def completed(written: Mapping[str, Any]) -> dict[str, Any]:
         fields.setdefault("elastic", False)
     kind = door(fields.get("elastic") is not False, sizes)
     if kind is Door.NATIVE:
-        return fields
+        return _as_group(fields)
     fields.setdefault("profile", False)
     fields["training"] = _with(fields.get("training"), {"adaptivity": _ADAPTIVITY[kind]})
     if kind is Door.PLAIN:
@@ -86,6 +86,15 @@ def completed(written: Mapping[str, Any]) -> dict[str, Any]:
             limits["gpu_types"] = list(sizes)
         fields["resources"] = _with(fields.get("resources"), limits)
     return fields
+
+
+def _as_group(fields: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields of a native job with those that follow from several trials."""
+    trials = fields.get("trials")
+    if not isinstance(trials, Sequence) or isinstance(trials, str) or len(trials) < 2:
+        return fields
+    training = _with(fields.get("training"), {"adaptivity": Adaptivity.RIGID})
+    return {**fields, "training": training, "resources": _with(fields.get("resources"), {"gpus": 1})}
 
 
 def _with(part: Any, defaults: Mapping[str, Any]) -> Any:

@@ -35,6 +35,7 @@ class EventKind(Code):
     BUMP = "bump", "the user had the job come first among own jobs that wait"
     TIME_LIMIT = "time_limit", "the time limit of the job is near, is reached, or was moved"
     DEADLINE = "deadline", "whether the deadline of the job will hold has changed, it is missed, or does not count"
+    TRIALS = "trials", "a study had the job train fewer of its trials on"
     REQUEUE = "requeue", "the user had the job give up its GPUs and wait again, or an ended one run again"
     BUDGET = "budget", "its user or team has used 80 % or all of its value units of the month"
     PLAN = "plan", "of the cluster: a round decided something new"

@@ -23,6 +23,7 @@ from .rewards import OnMissed
 from .span_field import Span
 from .teams import Priority, TeamName
 from .training_config import Adaptivity, TrainingConfig
+from .trials import MOST_TRIALS, Trial, check_numbers
 from .wording import n_gpus
 
 Positive = Annotated[int, Field(ge=1, le=1_000_000)]
@@ -203,6 +204,8 @@ class JobSpec(_Strict):
     """Team whose share the job uses; by default the first that its user is in."""
     priority: Priority | None = None
     """What the job's progress is worth: low, normal, high or urgent; by default normal."""
+    weight: float = Field(default=1.0, ge=0.01, le=1)
+    """What the job's progress is worth beside that of others with its priority; 0.5: half as much."""
     labels: Annotated[dict[LabelName, LabelText], Field(max_length=MOST_LABELS)] = {}
     """Words of the user's own, by which jobs are told apart."""
     time_limit: Span | None = None
@@ -217,6 +220,10 @@ class JobSpec(_Strict):
     """Another job whose checkpoint this one starts from, as JOB or JOB@STEP."""
     array: Array | None = None
     """A grid or a list of values, each of which makes a job: {NAME} in args, command and env stands for one."""
+    trials: Annotated[list[Trial], Field(max_length=MOST_TRIALS)] = []
+    """Settings of the script's hyper-parameters: one for a job of its own, several train as one on one GPU."""
+    shrink: int = Field(default=1, ge=1, le=1024)
+    """The number by which widths of the model are divided; 1: it is as the script makes it."""
     retry: Retry | None = None
     """How the job begins again by itself after it has failed; by default it does not."""
     preemptible: bool = True
@@ -258,6 +265,23 @@ class JobSpec(_Strict):
         if not rigid and self.resources.gpus is not None:
             raise ValueError(
                 f"resources.gpus: {self.resources.gpus} is only for rigid jobs; use min_gpus and max_gpus"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _is_a_group(self) -> JobSpec:
+        check_numbers(self.trials)
+        if (self.trials or self.shrink > 1) and self.door is not Door.NATIVE:
+            field = "trials" if self.trials else "shrink"
+            raise ValueError(
+                f"{field}: it is for a script that calls coadapt.prepare, and this is a {self.door} job"
+            )
+        if self.is_group and self.training.target is not None:
+            raise ValueError("training.target: one model reaches it, and several trials train as one here")
+        if self.is_group and (self.training.adaptivity is not Adaptivity.RIGID or self.most_gpus != 1):
+            raise ValueError(
+                f"trials: {len(self.trials)} train as one on one GPU; training.adaptivity rigid and "
+                "resources.gpus 1 are expected"
             )
         return self
 
@@ -357,6 +381,16 @@ class JobSpec(_Strict):
         return door(self.elastic, self.sizes)
 
     @property
+    def is_group(self) -> bool:
+        """Whether several trials train as one, or one that is to be taken from a group or to leave for one."""
+        return len(self.trials) > 1 or (bool(self.trials) and self.training.adaptivity is Adaptivity.RIGID)
+
+    @property
+    def worth(self) -> float:
+        """What the job's progress is worth by its priority and weight; 1 is usual."""
+        return (self.priority or Priority.NORMAL).factor * self.weight
+
+    @property
     def restarts(self) -> RestartPolicy:
         """After what it is started again."""
         if self.restart_policy is not None:
@@ -390,8 +424,8 @@ class JobSpec(_Strict):
 
     @property
     def is_measured_first(self) -> bool:
-        """Whether a replica is measured before the first run; a sharded one is measured while it trains."""
-        return self.profile and not self.is_sharded
+        """Whether a replica is measured before the first run; groups and sharded ones are measured as they train."""
+        return self.profile and not self.is_sharded and not self.is_group
 
     @property
     def fewest_replicas(self) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
@@ -77,6 +78,28 @@ class MeasuredAt:
 
 
 @dataclass(frozen=True)
+class TrialRow:
+    """What trials of a group reported in an epoch: a number of each trial for each metric.
+
+    epoch: after so many. trials: their numbers. left: trials that have left the group, and whose states stay in
+    its checkpoint.
+    """
+
+    epoch: int
+    trials: tuple[int, ...]
+    metrics: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    left: tuple[int, ...] = ()
+
+    def means(self) -> dict[str, float]:
+        """Return the mean of each metric over the trials whose number is finite; NaN where none is."""
+        return {name: _mean([one for one in own if math.isfinite(one)]) for name, own in self.metrics.items()}
+
+
+def _mean(values: Sequence[float]) -> float:
+    return math.fsum(values) / len(values) if values else math.nan
+
+
+@dataclass(frozen=True)
 class Report:
     """Sent by rank 0 every report interval, at epoch ends and before leaving."""
 
@@ -97,6 +120,7 @@ class Report:
     habits: Habits | None = None
     measured_at: Mapping[str, MeasuredAt] | None = None  # of `metrics`, by name; None: of an earlier version
     loader_workers: int = 0  # of each replica, in all steps of `rows`; 0: none, or their number has changed
+    trials: tuple[TrialRow, ...] = ()  # of a group of trials: what each reported since the last report
 
 
 LEAST_TRAINED_S = 1.0  # of steps, to tell the rate of an input by them

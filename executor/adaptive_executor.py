@@ -22,6 +22,7 @@ from ..core.batch_plan import BatchPlan
 from ..core.errors import SecretError
 from ..core.reports import ProfileProgress, Report
 from ..core.slot import Slot
+from ..core.trials import kept
 from ..estimators.goodput import JobModel
 from ..estimators.measurements import Measurements
 from ..estimators.pace import Pace
@@ -176,6 +177,15 @@ class AdaptiveExecutor:
         def act(now: float) -> list[Effect]:
             self._save_asked = True
             return self._machine.save(now)
+
+        self._inbox.put(act)
+
+    def keep(self, trials: Sequence[int], with_state: bool = False) -> None:
+        """Train only these trials of a group on, by number; `Keep` says when and what becomes of the others."""
+
+        def act(now: float) -> list[Effect]:
+            self._job = replace(self._job, trials=tuple(kept(self._job.trials, trials)))
+            return self._machine.keep(trials, with_state, now)
 
         self._inbox.put(act)
 

@@ -13,6 +13,7 @@ from ..core.reports import Report
 from ..core.service_names import NAMESPACE, SERVICE_NAME
 from ..core.slot import Slot
 from ..core.training_config import TrainingConfig
+from ..core.trials import Trial
 from .emulated_gpu import UNKNOWN_PROFILE, TenantProfile
 from .sandbox.line import NO_LINE, Line
 
@@ -34,6 +35,9 @@ class ExecutorJob:
     pip: tuple[str, ...] = ()
     trackers: tuple[str, ...] = ()  # to which metrics go on
     training: TrainingConfig = field(default_factory=TrainingConfig)
+    trials: tuple[Trial, ...] = ()  # settings of its hyper-parameters, which train as one where they are several
+    trial_sources: Mapping[str, str] = field(default_factory=dict)  # jobs they go on from -> checkpoint URLs
+    shrink: int = 1  # by which widths of its model are divided
     checkpoint_url: str = ""
     outputs_url: str = ""  # "": the script is given no output folder
     log_dir: str = ""  # on the head's disk; "": no log files

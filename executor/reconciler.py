@@ -14,7 +14,7 @@ from ..core.batch_plan import BatchPlan
 from ..core.reports import ProfileProgress
 from ..core.slot import Slot
 from .protocol.job_events import Released
-from .protocol.messages import Event, Save, SetBatch
+from .protocol.messages import Event, Keep, Save, SetBatch
 from .protocol.ranks import Rendezvous
 from .protocol.worker_events import WorkerEvent
 from .reconciling.effects import Effect, Effects
@@ -127,6 +127,12 @@ class Reconciler:
         """Ask the group that trains for a checkpoint."""
         if isinstance(self.state, Training):
             self._effects.send(self.state.group.ranks[0], Save())
+        return self._drain(now)
+
+    def keep(self, trials: Sequence[int], with_state: bool, now: float) -> list[Effect]:
+        """Have a group train only these of its trials on."""
+        if isinstance(self.state, Training):
+            self._effects.send(self.state.group.ranks[0], Keep(tuple(trials), with_state))
         return self._drain(now)
 
     def tick(self, now: float) -> list[Effect]:

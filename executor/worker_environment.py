@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
+from ..core.training_config import Adaptivity
+from ..core.trials import as_variable
 from .executor_job import ExecutorJob
 from .processes.template_wire import ONE_THREAD
 from .protocol.messages import (
     CHECKPOINT_URL,
     DEVICES,
     GPU_TYPE,
+    HYPERPARAMETERS,
     JOB_ID,
     JOB_LIFE,
     MODE,
@@ -18,8 +21,11 @@ from .protocol.messages import (
     PACE_JSON,
     PROFILE_JSON,
     SHARDS,
+    SHRINK,
     TRACKERS,
     TRAINING_JSON,
+    TRIAL_SOURCES,
+    TRIALS,
 )
 from .protocol.ranks import Rendezvous
 from .reconciling.effects import StartWorker
@@ -34,6 +40,18 @@ def tracking(job_id: str, profile: bool, trackers: Sequence[str] = ()) -> dict[s
         return {"WANDB_MODE": "disabled", "MLFLOW_RUN_NAME": f"{job_id} (measuring)"}
     told = {"WANDB_RUN_ID": job_id, "WANDB_RESUME": "allow", "MLFLOW_RUN_NAME": job_id}
     return {**told, TRACKERS: ",".join(trackers)} if trackers else told
+
+
+def trials_of(job: ExecutorJob) -> dict[str, str]:
+    """Return variables that say which hyper-parameters the script has, and how narrow its model is."""
+    found = {SHRINK: str(job.shrink)} if job.shrink > 1 else {}
+    if not job.trials:
+        return found
+    values = [trial.values for trial in job.trials]
+    found[HYPERPARAMETERS] = json.dumps(values if len(values) > 1 else values[0])
+    if job.training.adaptivity is Adaptivity.RIGID:
+        found |= {TRIALS: as_variable(job.trials), TRIAL_SOURCES: json.dumps(dict(job.trial_sources))}
+    return found
 
 
 def worker_environment(job: ExecutorJob, start: StartWorker, store: Rendezvous) -> dict[str, str]:
@@ -67,6 +85,7 @@ def worker_environment(job: ExecutorJob, start: StartWorker, store: Rendezvous) 
         environment[PROFILE_JSON] = start.progress.to_json()
     if job.sharded:
         environment[SHARDS] = str(start.slot.gpus)
+    environment |= trials_of(job)
     if start.slot.emulated:
         environment["CUDA_VISIBLE_DEVICES"] = ""
         if job.pace is not None:

@@ -9,7 +9,7 @@ from functools import partial
 from ..core.job import Phase
 from ..core.settings import Settings
 from ..executor.protocol.job_events import ExecutorEvent
-from .changes.commands import Command, EndAll, EndProfile, LeaveGpus, RetireExecutor, SaveNow
+from .changes.commands import Command, EndAll, EndProfile, KeepTrials, LeaveGpus, RetireExecutor, SaveNow
 from .changes.reactions import Reaction
 from .changes.rest import with_rest
 from .changes.retries import is_retried, retried, without_end
@@ -125,6 +125,8 @@ class Records:
             self._executors.cancel(job)
         elif isinstance(command, SaveNow):
             self._executors.save(job)
+        elif isinstance(command, KeepTrials):
+            self._executors.keep(job, command.with_state)
         elif isinstance(command, RetireExecutor):
             self._executors.retire(job)
         else:

@@ -8,7 +8,7 @@ The life of one training process:
 
     script reaches `coadapt.prepare` -> `Ready` -> `Join` -> `Joined` -> training, `Heartbeat`s, `Report`s
     at a control point (a step boundary all ranks agree on): regroup (`Join`/`Leave`), `SetBatch`, `Provide`,
-        `Save`, `Stop`
+        `Save`, `Stop`, `Keep`
     a collective failed -> the step is undone, `Broken` -> `Join` of the next generation
     -> `Finished` | `Left` | `Crashed`
 
@@ -47,6 +47,10 @@ PART_CPUS = "COADAPT_PART_CPUS"  # of the node, of the GPUs that are measured; n
 CORES = "COADAPT_CORES"  # "0,1": of the machine, at first; not set where all may be used
 SHARDS = "COADAPT_SHARDS"  # processes of a replica; not set where it is one that sees all of its GPUs
 SHARD = "COADAPT_SHARD"  # the place of this process among them
+HYPERPARAMETERS = "COADAPT_HYPERPARAMETERS"  # JSON: values of a trial, or a list with those of each trial
+TRIALS = "COADAPT_TRIALS"  # `core.trials.Trial`s as JSON, of a group; with values and where each begins
+TRIAL_SOURCES = "COADAPT_TRIAL_SOURCES"  # JSON: jobs that trials go on from -> URLs of their checkpoints
+SHRINK = "COADAPT_SHRINK"  # by which widths of the model are divided; not set where they are not
 PROFILE_JSON = "COADAPT_PROFILE"  # ProfileProgress as JSON: only in profile mode
 
 
@@ -135,7 +139,19 @@ class Provide:
     cache_bytes: int | None = None
 
 
-Command = Join | Leave | SetBatch | Save | Stop | Abort | Beside | Provide
+@dataclass(frozen=True)
+class Keep:
+    """Train only these trials of the group on, by number, from the next control point on.
+
+    with_state: the others' states stay in the checkpoint, so that they can go on elsewhere. They leave at the end
+    of the running epoch then.
+    """
+
+    trials: tuple[int, ...]
+    with_state: bool = False
+
+
+Command = Join | Leave | SetBatch | Save | Stop | Abort | Beside | Provide | Keep
 
 # --- events: training process -> executor ---------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -12,6 +13,7 @@ import torch.distributed as dist
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 
 from ...core.training_config import TrainingConfig
+from ...core.trials import of_variable
 from ..protocol import messages
 from . import status_line
 from .caching import node_cache
@@ -30,6 +32,7 @@ from .sessions.managed_session import ManagedSession
 from .sessions.profile_session import ProfileSession
 from .sessions.session import AloneSession, Session
 from .sessions.torchrun_session import TorchrunSession
+from .sessions.trials_session import TrialsSession
 from .sharding.models import is_sharded
 from .sharding.shards import TIMEOUT, Shards, of_environment
 from .state.prepared import Prepared, identify
@@ -95,6 +98,9 @@ def prepare(*objects: Any, loss: str = "auto") -> tuple[Any, ...]:
         raise ValueError(f"prepare: loss {loss!r} is none of {', '.join(LOSSES)}")
     kind = LOSSES[loss]
     prepared = identify(objects, _shards(objects))
+    if _channel is not None and messages.TRIALS in os.environ:
+        _session = _group_of_job(prepared, _channel)
+        return _session.objects
     if len(trials := trials_of_environment()) > 1:
         _session = _as_one(prepared, len(trials))
         return _session.objects
@@ -109,6 +115,17 @@ def prepare(*objects: Any, loss: str = "auto") -> tuple[Any, ...]:
         session = AloneSession(prepared)
     _session = session
     return session.objects
+
+
+def _group_of_job(prepared: Prepared, channel: Channel) -> Session:
+    """Return the session of a group of trials that is a job. Raises: CannotFuse, for what cannot train as one."""
+    global _session
+    config = TrainingConfig.model_validate_json(os.environ.get(messages.TRAINING_JSON, "{}"))
+    trials, sources = of_variable(os.environ[messages.TRIALS]), json.loads(os.environ[messages.TRIAL_SOURCES])
+    session = TrialsSession(prepared, config, channel, trials, sources, trackers())
+    _session = session  # a process that leaves before it was let in is known, too
+    session.start()
+    return session
 
 
 def _as_one(prepared: Prepared, trials: int) -> Session:

@@ -34,6 +34,7 @@ from .sessions.managed_session import ManagedSession
 from .sessions.membership import Leaving
 from .sessions.profile_session import ProfileSession
 from .sessions.provisions import use_first_cores
+from .sessions.trials_session import TrialsSession
 from .sharding.shards import comes_of_a_lost_peer
 from .state.checkpoint_errors import StorageError
 from .tracking.forwarding import END_S, LEAVE_S
@@ -43,6 +44,7 @@ _PACKAGE = str(Path(__file__).parents[2])
 _PR_SET_PDEATHSIG = 1
 TRACEBACK_CHARACTERS = 20_000
 SUMMARY_CHARACTERS = 500
+OF_JOBS = (ManagedSession, TrialsSession)
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -112,12 +114,12 @@ def ended(script: str) -> Finished | Crashed | Profiled:
         return _unfinished(f"{name} never called coadapt.prepare")
     if isinstance(training, ProfileSession) and training.sizes.largest is not None:
         return Profiled(None, done=True)  # it ended by itself, with what was measured by then
-    if not isinstance(training, ManagedSession):
+    if not isinstance(training, OF_JOBS):
         return _unfinished(
             f"{name} ended before it was profiled; does it iterate the loader that prepare returned?"
         )
     position = training.position
-    if training.loop.epoch_count is None and training.loop.step_count is None:
+    if not training.counts:
         return _unfinished(f"{name} never iterated coadapt.epochs or coadapt.steps")
     if training.disagreement:
         return _unfinished(training.disagreement)
@@ -134,7 +136,7 @@ def left(leaving: Leaving) -> Left | Crashed | Profiled:
     training = api.current()
     if leaving.refused is not None:
         return crashed(leaving.refused)
-    if isinstance(training, ManagedSession):
+    if isinstance(training, OF_JOBS):
         return Left(training.position.steps, leaving.saved)
     return Profiled(None, done=True)
 
@@ -145,7 +147,7 @@ def left_unseen() -> Left | Crashed | Profiled | None:
     None: it does not leave.
     """
     training = api.current()
-    leaving = training.leaving if isinstance(training, ManagedSession) else None
+    leaving = training.leaving if isinstance(training, OF_JOBS) else None
     return left(leaving) if leaving is not None else None
 
 

@@ -20,7 +20,6 @@ from ...core.expected import UNKNOWN, Expected
 from ...core.job import JobSpec
 from ...core.placement import Placement
 from ...core.rewards import Rewards
-from ...core.teams import Priority
 from ...core.usage import UsageOn
 from ...estimators.goodput import GoodputModel, goodput_matrix
 from ...estimators.sensitivity.model import Sensitivity
@@ -84,10 +83,9 @@ def objects(values: Sequence[object]) -> np.ndarray:
 
 
 def _priorities(jobs: Sequence[JobView]) -> np.ndarray | None:
-    """Return (jobs,) steps above normal; None if all are normal."""
-    if all(job.spec.priority in (None, Priority.NORMAL) for job in jobs):
-        return None
-    return np.log2([(job.spec.priority or Priority.NORMAL).factor for job in jobs])
+    """Return (jobs,) steps above normal, with a fraction for a weight; None if all are normal."""
+    worth = [job.spec.worth for job in jobs]
+    return None if all(one == 1.0 for one in worth) else np.log2(worth)
 
 
 @dataclass(frozen=True, eq=False)

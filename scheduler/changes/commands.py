@@ -40,4 +40,11 @@ class SaveNow:
     """Have the group that trains write a checkpoint and go on."""
 
 
-Command = EndAll | EndProfile | RestartExecutor | RetireExecutor | LeaveGpus | SaveNow
+@dataclass(frozen=True)
+class KeepTrials:
+    """Have a group train only the trials of its record on; with the others' states kept, or not."""
+
+    with_state: bool = False
+
+
+Command = EndAll | EndProfile | RestartExecutor | RetireExecutor | LeaveGpus | SaveNow | KeepTrials

@@ -47,6 +47,7 @@ from .gpu_use import with_usage
 from .saved_work import saved_for_notice
 from .status import with_point
 from .targets import EPOCHS_TO_REPORT, ending, missing, with_evaluation
+from .trial_rows import of_row
 
 MOST_PENDING = 8  # remembered commands of a job that is redirected again and again
 PROFILE_TRIES = 2
@@ -484,6 +485,7 @@ def _reported(job: JobRecord, event: Reported, now: float) -> Reaction:
     if report.progress.epoch >= EPOCHS_TO_REPORT > int(job.report.get("epoch", 0)):
         texts += [text] if (text := missing(target, metrics)) else []
     told = [_event(job, EventKind.METRICS, now, text) for text in texts]
+    told += [Event(EventKind.TRIALS, now, job.id, of_row(row)) for row in report.trials]
     return Reaction(changed, (*told, *([_event(job, EventKind.IDLE, now, idle)] if idle else [])))
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 
 from ...core.team_rules import check_priority
 from ...core.teams import Priority
 from ..changes import standing_verbs
+from ..changes.trials import keep
 from ..changes.verbs import Verb
 from ..cycle import SchedulingCycle
 from ..runtime.applied_teams import AppliedTeams
@@ -43,6 +45,10 @@ class StandingDesk:
     def extend(self, job_id: str, by_s: float, key: str) -> bool:
         """Move the time limit of a job."""
         return self._do(job_id, partial(standing_verbs.extend, by_s=by_s), key)
+
+    def keep_trials(self, job_id: str, trials: Sequence[int], with_state: bool, key: str) -> bool:
+        """Let a group train only these of its trials on."""
+        return self._do(job_id, partial(keep, numbers=trials, with_state=with_state), key)
 
     def _do(self, job_id: str, verb: Verb, key: str) -> bool:
         return self._cycle.orders.do(job_id, verb, key, keeps=True)

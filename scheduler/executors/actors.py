@@ -107,6 +107,10 @@ class Executors:
     def save(self, job: JobRecord) -> None:
         self._put(job, lambda: self._call(job, "save", make=False))
 
+    def keep(self, job: JobRecord, with_state: bool) -> None:
+        numbers = [trial.number for trial in job.spec.trials]
+        self._put(job, lambda: self._call(job, "keep", numbers, with_state, make=False))
+
     def cancel(self, job: JobRecord) -> None:
         self._put(job, lambda: self._call(job, "cancel", make=False))
         if held := list(job.held):

@@ -25,6 +25,9 @@ class ExecutorBackend(Protocol):
     def save(self, job: JobRecord) -> None:
         """Have the job write a checkpoint and go on; it must be trained by an `AdaptiveExecutor`."""
 
+    def keep(self, job: JobRecord, with_state: bool) -> None:
+        """Have a group train only the trials of its record on; with the others' states kept, or not."""
+
     def cancel(self, job: JobRecord) -> None:
         """End everything of a job at once."""
 

@@ -36,6 +36,12 @@ def executor_job(
         pip=tuple(spec.pip),
         trackers=tuple(one.value for one in spec.trackers),
         training=spec.training,
+        trials=tuple(spec.trials),
+        trial_sources={
+            source: settings.checkpoint_url(source, spec.training.checkpoint.url)
+            for source in sorted({trial.from_job for trial in spec.trials if trial.from_job})
+        },
+        shrink=spec.shrink,
         checkpoint_url=settings.checkpoint_url(job.id, spec.training.checkpoint.url),
         outputs_url=settings.outputs_url(job.id, spec.training.checkpoint.url),
         log_dir=str(settings.log_dir(job.id)),

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 
-from ...core.teams import Priority, Teams, price_of
+from ...core.teams import Teams, price_of
 from ...policies.contract.sharing import Sharing
 from ..jobs.held_time import TRAINING
 from ..jobs.record import JobRecord
@@ -54,10 +54,7 @@ class TeamShares:
         begun_s = {id: begun[0] for id in held if (begun := self._store.held_time(id).open.get(TRAINING))}
         self._leases.lease_s = teams.lease_s
         self._leases.note(held, now, begun_s)
-        of = [
-            TeamJob(job.id, teams.counted_for(job.spec.team) or "", job.spec.priority or Priority.NORMAL)
-            for job in jobs
-        ]
+        of = [TeamJob(job.id, teams.counted_for(job.spec.team) or "", job.spec.worth) for job in jobs]
         rates: defaultdict[str, float] = defaultdict(float)
         for job, record in zip(of, jobs, strict=True):
             if job.id in held:
@@ -90,8 +87,8 @@ def _least(job: str, least: Collection[str]) -> float:
 
 
 def _factors(jobs: Iterable[JobRecord], least: Collection[str]) -> dict[str, float]:
-    """Return what progress is worth by priority alone, of the jobs for which it is not 1."""
-    found = {job.id: (job.spec.priority or Priority.NORMAL).factor * _least(job.id, least) for job in jobs}
+    """Return what progress is worth by priority and weight alone, of the jobs for which it is not 1."""
+    found = {job.id: job.spec.worth * _least(job.id, least) for job in jobs}
     return {id: factor for id, factor in found.items() if factor != 1.0}
 
 

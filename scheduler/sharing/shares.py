@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
-from ...core.teams import Priority, Teams
+from ...core.teams import Teams
 from ...policies.contract.sharing import Sharing, TeamTerms
 
 MOST = 2.0  # by which the past of a team changes what its progress is worth, as a step of priority does
@@ -14,11 +14,11 @@ _SOON = 0.1  # part of its share by which a team counts as served that has used 
 
 @dataclass(frozen=True)
 class TeamJob:
-    """A job of a round: its team ("": none) and its priority."""
+    """A job of a round: its team ("": none), and what its progress is worth by its priority and weight."""
 
     id: str
     team: str
-    priority: Priority = Priority.NORMAL
+    worth: float = 1.0
 
 
 def share_factors(
@@ -62,6 +62,6 @@ def sharing_of(
             for name, team in teams.teams.items()
         },
         team={job.id: job.team for job in known},
-        factor={job.id: job.priority.factor * factors[job.team] for job in known},
+        factor={job.id: job.worth * factors[job.team] for job in known},
         leased_until_s=leased_until_s,
     )

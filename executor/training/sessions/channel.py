@@ -14,6 +14,7 @@ from ...protocol.messages import (
     Command,
     Event,
     Join,
+    Keep,
     Leave,
     Provide,
     Save,
@@ -23,7 +24,7 @@ from ...protocol.messages import (
 from ...protocol.wire import COMMANDS, MessageError, Wire
 
 Membership = Join | Leave
-_Single = TypeVar("_Single", SetBatch, Save, Stop, Provide)
+_Single = TypeVar("_Single", SetBatch, Save, Stop, Provide, Keep)
 
 # The exit status of a process whose worker went away, so that nobody is left to tell.
 ORPHANED = 75
@@ -41,7 +42,7 @@ class Channel:
         self._on_orphaned = on_orphaned
         self._changed = threading.Condition()
         self._membership: Membership | None = None
-        self._single: dict[type, SetBatch | Save | Stop | Provide] = {}
+        self._single: dict[type, SetBatch | Save | Stop | Provide | Keep] = {}
         self._aborted = -1  # highest generation that was aborted
         self.on_abort: Callable[[int], None] = lambda generation: None
         self._on_beside: Callable[[Beside], None] = lambda beside: None

@@ -313,6 +313,11 @@ class ManagedSession(GroupSession):
         return self.group.disagreement if self.group is not None else ""
 
     @property
+    def counts(self) -> bool:
+        """Whether the script has asked for epochs or steps."""
+        return self.loop.epoch_count is not None or self.loop.step_count is not None
+
+    @property
     def done(self) -> bool:
         """Whether all that was asked for is done; else the script ends by itself."""
         return self.completed and not self.position.ended

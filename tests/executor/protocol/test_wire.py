@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from coadapt.core.batch_plan import BatchPlan
-from coadapt.core.reports import Habits, MeasuredAt, Progress, Report, StepRow
+from coadapt.core.reports import Habits, MeasuredAt, Progress, Report, StepRow, TrialRow
 from coadapt.executor.protocol.messages import (
     Abort,
     Beside,
@@ -23,6 +23,7 @@ from coadapt.executor.protocol.messages import (
     Finished,
     Heartbeat,
     Join,
+    Keep,
     Leave,
     Left,
     Profiled,
@@ -65,6 +66,7 @@ REPORT = Report(
     {"loss": -math.inf, "seen": 12, "score": 0.5},
     Habits(per_step=2),
     {"loss": MeasuredAt(1, 768)},
+    trials=(TrialRow(3, (0, 4), {"loss": [0.5, math.inf]}, (1,)),),
 )
 SAID = [
     Ready("print", 32, 10, None, "SGD", False, True, 2),
@@ -86,6 +88,7 @@ TOLD = [
     Stop(save=False),
     Abort(7),
     Beside(0.75, 12.5),
+    Keep((0, 3), True),
 ]
 
 

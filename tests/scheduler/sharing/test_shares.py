@@ -92,7 +92,7 @@ def test_a_lease_starts_with_gpus_and_with_more_of_them() -> None:
 
 def test_a_round_knows_teams_factors_and_leases() -> None:
     teams = Teams(teams={"a": Team(guarantee={"t4": 2}), "b": Team(cap={"t4": 3}, share=2.0)})
-    jobs = [TeamJob("x", "a", Priority.HIGH), TeamJob("y", "b"), TeamJob("z", "gone")]
+    jobs = [TeamJob("x", "a", Priority.HIGH.factor), TeamJob("y", "b"), TeamJob("z", "gone")]
     found = sharing_of(teams, jobs, {"a": 1.0, "b": 2.0}, {"x": 50.0})
     assert found.team == {"x": "a", "y": "b"}
     assert found.factor == {"x": 2.0, "y": 1.0}
