@@ -86,6 +86,7 @@ RULES: Mapping[tuple[str, str], Rule] = {
     ("POST", "/v1/jobs/{job_id}/requeue"): _change_job("job.requeue"),
     ("POST", "/v1/jobs/{job_id}/fork"): Rule(Role.USER, of_job=True, by_team=True, changes=True, verb="job.fork"),
     ("POST", "/v1/jobs/{job_id}/priority"): _change_job("job.priority"),
+    ("POST", "/v1/jobs/{job_id}/weight"): _change_job("job.weight"),
     ("POST", "/v1/jobs/{job_id}/hold"): _change_job("job.hold"),
     ("POST", "/v1/jobs/{job_id}/release"): _change_job("job.release"),
     ("POST", "/v1/jobs/{job_id}/bump"): _change_job("job.bump"),

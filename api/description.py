@@ -31,6 +31,7 @@ BODIES: Mapping[tuple[str, str], type[BaseModel]] = {
     ("POST", "/v1/jobs/{job_id}/outputs/contents"): output_routes.Names,
     ("POST", "/v1/jobs/{job_id}/outputs/part"): output_routes.Part,
     ("POST", "/v1/jobs/{job_id}/priority"): standing_routes.NewPriority,
+    ("POST", "/v1/jobs/{job_id}/weight"): standing_routes.NewWeight,
     ("POST", "/v1/jobs/{job_id}/extend"): standing_routes.MoreTime,
     ("POST", "/v1/jobs/{job_id}/keep"): standing_routes.KeptTrials,
     ("POST", "/v1/nodes/{node}/cordon"): node_routes.Cordon,

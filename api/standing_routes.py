@@ -27,6 +27,14 @@ class NewPriority(BaseModel):
     priority: Priority
 
 
+class NewWeight(BaseModel):
+    """What a job's progress is worth beside that of others with its priority."""
+
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
+
+    weight: Annotated[float, Field(ge=0.01, le=1)]
+
+
 class MoreTime(BaseModel):
     """By how many seconds a time limit is moved; below 0: back."""
 
@@ -49,6 +57,13 @@ async def priority(request: Request, job_id: str, key: Key) -> Response:
     """Let the progress of a job be worth more or less from the next round on."""
     body = await bodies.read(request, NewPriority)
     return answer({"changed": await change(request, "set_priority", job_id, body.priority.value, key)})
+
+
+@router.post("/weight")
+async def weight(request: Request, job_id: str, key: Key) -> Response:
+    """Let the progress of a job be worth more or less beside others of its priority."""
+    body = await bodies.read(request, NewWeight)
+    return answer({"changed": await change(request, "set_weight", job_id, body.weight, key)})
 
 
 @router.post("/hold")

@@ -420,6 +420,10 @@ class Client:
         """
         return self._change(job_id, "priority", {"priority": priority})
 
+    def set_weight(self, job_id: str, weight: float) -> bool:
+        """Let the progress of a job be worth more or less, 0.01 to 1; return False if there is nothing to do."""
+        return self._change(job_id, "weight", {"weight": weight})
+
     def hold(self, job_id: str) -> bool:
         """Let a job start on no GPUs until it is released; what it has it keeps. False if it was held before."""
         return self._change(job_id, "hold")

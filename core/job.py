@@ -222,6 +222,10 @@ class JobSpec(_Strict):
     """A grid or a list of values, each of which makes a job: {NAME} in args, command and env stands for one."""
     trials: Annotated[list[Trial], Field(max_length=MOST_TRIALS)] = []
     """Settings of the script's hyper-parameters: one for a job of its own, several train as one on one GPU."""
+    until_epoch: Positive | None = None
+    """The epoch after which several trials end together; others may go on from their states then."""
+    kept_epochs: Annotated[list[Positive], Field(max_length=100)] = []
+    """Epochs after which the states of trials that train as one are kept, so that others go on from them."""
     shrink: int = Field(default=1, ge=1, le=1024)
     """The number by which widths of the model are divided; 1: it is as the script makes it."""
     retry: Retry | None = None
@@ -276,6 +280,9 @@ class JobSpec(_Strict):
             raise ValueError(
                 f"{field}: it is for a script that calls coadapt.prepare, and this is a {self.door} job"
             )
+        for field in ("until_epoch", "kept_epochs"):
+            if getattr(self, field) and not self.is_group:
+                raise ValueError(f"{field}: {getattr(self, field)} is for trials that train as one")
         if self.is_group and self.training.target is not None:
             raise ValueError("training.target: one model reaches it, and several trials train as one here")
         if self.is_group and (self.training.adaptivity is not Adaptivity.RIGID or self.most_gpus != 1):
@@ -424,7 +431,7 @@ class JobSpec(_Strict):
 
     @property
     def is_measured_first(self) -> bool:
-        """Whether a replica is measured before the first run; groups and sharded ones are measured as they train."""
+        """Whether a replica is measured before the first run; groups and sharded ones are as they train."""
         return self.profile and not self.is_sharded and not self.is_group
 
     @property

@@ -32,6 +32,9 @@ class Trial(BaseModel):
     from_trial: int | None = Field(default=None, ge=0, lt=2**31)
     """The trial of that job that it goes on from; by default that of the same number."""
 
+    from_epoch: int | None = Field(default=None, ge=1, lt=2**31)
+    """The epoch after which that job has kept its state; by default the newest."""
+
     @field_validator("values", mode="before")
     @classmethod
     def _finite(cls, values: Any) -> Any:
@@ -42,8 +45,9 @@ class Trial(BaseModel):
 
     @model_validator(mode="after")
     def _comes_of_a_job(self) -> Trial:
-        if self.from_trial is not None and self.from_job is None:
-            raise ValueError(f"from_trial: {self.from_trial} is of a job, and from_job is not given")
+        for name in ("from_trial", "from_epoch"):
+            if getattr(self, name) is not None and self.from_job is None:
+                raise ValueError(f"{name}: {getattr(self, name)} is of a job, and from_job is not given")
         return self
 
     @property

@@ -37,6 +37,8 @@ class ExecutorJob:
     training: TrainingConfig = field(default_factory=TrainingConfig)
     trials: tuple[Trial, ...] = ()  # settings of its hyper-parameters, which train as one where they are several
     trial_sources: Mapping[str, str] = field(default_factory=dict)  # jobs they go on from -> checkpoint URLs
+    until_epoch: int | None = None  # after which the trials end together
+    kept_epochs: tuple[int, ...] = ()  # after which the states of trials are kept for others
     shrink: int = 1  # by which widths of its model are divided
     checkpoint_url: str = ""
     outputs_url: str = ""  # "": the script is given no output folder

@@ -16,6 +16,7 @@ from .protocol.messages import (
     HYPERPARAMETERS,
     JOB_ID,
     JOB_LIFE,
+    KEPT_EPOCHS,
     MODE,
     NODE_ID,
     PACE_JSON,
@@ -26,6 +27,7 @@ from .protocol.messages import (
     TRAINING_JSON,
     TRIAL_SOURCES,
     TRIALS,
+    UNTIL_EPOCH,
 )
 from .protocol.ranks import Rendezvous
 from .reconciling.effects import StartWorker
@@ -51,6 +53,8 @@ def trials_of(job: ExecutorJob) -> dict[str, str]:
     found[HYPERPARAMETERS] = json.dumps(values if len(values) > 1 else values[0])
     if job.training.adaptivity is Adaptivity.RIGID:
         found |= {TRIALS: as_variable(job.trials), TRIAL_SOURCES: json.dumps(dict(job.trial_sources))}
+        found |= {KEPT_EPOCHS: ",".join(map(str, job.kept_epochs))} if job.kept_epochs else {}
+        found |= {} if job.until_epoch is None else {UNTIL_EPOCH: str(job.until_epoch)}
     return found
 
 

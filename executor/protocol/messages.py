@@ -50,6 +50,8 @@ SHARD = "COADAPT_SHARD"  # the place of this process among them
 HYPERPARAMETERS = "COADAPT_HYPERPARAMETERS"  # JSON: values of a trial, or a list with those of each trial
 TRIALS = "COADAPT_TRIALS"  # `core.trials.Trial`s as JSON, of a group; with values and where each begins
 TRIAL_SOURCES = "COADAPT_TRIAL_SOURCES"  # JSON: jobs that trials go on from -> URLs of their checkpoints
+UNTIL_EPOCH = "COADAPT_UNTIL_EPOCH"  # after which a group of trials ends; not set where it does not
+KEPT_EPOCHS = "COADAPT_KEPT_EPOCHS"  # "3,9": after which the states of its trials are kept for others
 SHRINK = "COADAPT_SHRINK"  # by which widths of the model are divided; not set where they are not
 PROFILE_JSON = "COADAPT_PROFILE"  # ProfileProgress as JSON: only in profile mode
 

@@ -29,6 +29,15 @@ def set_priority(job: JobRecord, now: float, priority: Priority) -> Reaction:
     return _told(changed, EventKind.PRIORITY, now, f"its priority is {priority}, and was {was}")
 
 
+def set_weight(job: JobRecord, now: float, weight: float) -> Reaction:
+    """Let the progress of a job be worth more or less beside others of its priority."""
+    _check_active(job, "weight")
+    if job.spec.weight == weight:
+        return Reaction(job)
+    changed, was = _with(job, weight=weight), job.spec.weight
+    return _told(changed, EventKind.PRIORITY, now, f"its weight is {weight:g}, and was {was:g}")
+
+
 def hold(job: JobRecord, now: float, operator: str = "") -> Reaction:
     """Let a job start on no GPUs until it is released; what it has it keeps.
 

@@ -30,6 +30,10 @@ class StandingDesk:
         check_priority(wanted, self._store.get(job_id).spec.team, self._teams.now)
         return self._do(job_id, partial(standing_verbs.set_priority, priority=wanted), key)
 
+    def set_weight(self, job_id: str, weight: float, key: str) -> bool:
+        """Let the progress of a job be worth more or less beside others of its priority."""
+        return self._do(job_id, partial(standing_verbs.set_weight, weight=weight), key)
+
     def hold(self, job_id: str, key: str, operator: str = "") -> bool:
         """Let a job start on no GPUs until it is released. `operator`: who asks as one; "": its user does."""
         return self._do(job_id, partial(standing_verbs.hold, operator=operator), key)

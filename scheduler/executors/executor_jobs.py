@@ -41,6 +41,8 @@ def executor_job(
             source: settings.checkpoint_url(source, spec.training.checkpoint.url)
             for source in sorted({trial.from_job for trial in spec.trials if trial.from_job})
         },
+        until_epoch=spec.until_epoch,
+        kept_epochs=tuple(spec.kept_epochs),
         shrink=spec.shrink,
         checkpoint_url=settings.checkpoint_url(job.id, spec.training.checkpoint.url),
         outputs_url=settings.outputs_url(job.id, spec.training.checkpoint.url),

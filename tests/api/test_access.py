@@ -64,6 +64,7 @@ ROUTES: list[tuple[str, str, dict[str, Any], set[str]]] = [
     ("POST", f"{JOB}/release", {"headers": KEY}, OWN),
     ("POST", f"{JOB}/bump", {"headers": KEY}, OWN),
     ("POST", f"{JOB}/extend", {"json": {"by_s": 60}, "headers": KEY}, OWN),
+    ("POST", f"{JOB}/weight", {"json": {"weight": 0.5}, "headers": KEY}, OWN),
     ("POST", f"{JOB}/keep", {"json": {"trials": [0]}, "headers": KEY}, OWN),
     ("GET", f"{JOB}/explain", {}, SEE_ALL),
     ("GET", f"{JOB}/options", {}, SEE_ALL),

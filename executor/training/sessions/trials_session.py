@@ -74,13 +74,15 @@ class TrialsSession:
         self._batch_size = config.initial_batch_size or prepared.batch_size
         self._told = ready(prepared, self._batch_size, None, False)
         self._count: int | None = None  # epochs that the script asks for
+        self._until = 0  # the epoch after which the group ends
         self._timer, self._pace = StepTimer(prepared.device), pace_of_process(channel)
         url = os.environ.get(messages.CHECKPOINT_URL) or config.checkpoint.url
         store = CheckpointStore(url, config.checkpoint.keep) if url else None
         group = TrialGroup(
             [*prepared.modules, *prepared.companions], prepared.optimizers, prepared.schedulers, len(trials)
         )
-        self._states = TrialStates(prepared, group, trials, sources, store, self.position)
+        kept = {int(one) for one in os.environ.get(messages.KEPT_EPOCHS, "").split(",") if one}
+        self._states = TrialStates(prepared, group, trials, sources, store, self.position, kept)
         self._reported = TrialMetrics()
         self._generation, self._pass_samples = -1, 0
         self._unstepped = False
@@ -111,7 +113,9 @@ class TrialsSession:
         if self._count is not None:
             raise CannotFuse(f"epochs: the script has another loop over epochs; {IN_EPOCHS}")
         self._count, position = count, self.position
-        while position.epoch < count and not position.ended:
+        until = min(count, int(os.environ.get(messages.UNTIL_EPOCH, count)))
+        self._until = until
+        while position.epoch < until and not position.ended:
             self._states.begin_epoch()
             try:
                 yield position.epoch
@@ -143,7 +147,7 @@ class TrialsSession:
     @property
     def done(self) -> bool:
         """Whether all that was asked for is done; else the script ends by itself."""
-        return self._count is not None and self.position.epoch >= self._count
+        return self._count is not None and self.position.epoch >= self._until
 
     @property
     def where(self) -> str:
@@ -216,6 +220,7 @@ class TrialsSession:
         position = self.position
         position.epoch += 1
         self._pass_samples = 0
+        self._states.keep_for_others()  # whoever is told of the epoch may ask for its states
         self._tell_row()
         self._send()
         self._channel.discard(Save)
@@ -280,7 +285,7 @@ class TrialsSession:
         )
 
     def _progress(self) -> Progress:
-        position, count = self.position, self._count or 0
+        position, count = self.position, self._until
         size = _samples_of(self._prepared.loader)
         begun = min(self._pass_samples / size, 1.0) if size else 0.0
         return Progress(

@@ -5,7 +5,7 @@ A checkpoint has the state of each trial by itself. So a trial goes on in whiche
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -31,6 +31,7 @@ class TrialStates:
         sources: jobs that trials go on from -> the URLs of their checkpoints.
         store: None where the job has no checkpoint folder.
         position: how far the group is.
+        kept_epochs: after which all states are kept for others.
     """
 
     def __init__(
@@ -41,9 +42,11 @@ class TrialStates:
         sources: Mapping[str, str],
         store: CheckpointStore | None,
         position: Position,
+        kept_epochs: Collection[int] = (),
     ) -> None:
         self._prepared, self._group, self._store, self._position = prepared, group, store, position
         self._trials, self._sources = {trial.number: trial for trial in trials}, sources
+        self._kept_epochs = kept_epochs
         self._rng: dict[str, Any] | None = None  # where the next epoch begins
         self._left: dict[int, dict[str, Any]] = {}  # of trials that have left: their states, and where these were
         self.saved: str | None = None  # the newest checkpoint
@@ -83,6 +86,14 @@ class TrialStates:
             self._rng = self._random()
         else:
             self._put_random(self._rng)
+
+    def keep_for_others(self) -> None:
+        """Keep all states of this epoch, if that was asked for. Raises what the store raises."""
+        if self._store is not None and self._position.epoch in self._kept_epochs:
+            self._rng = self._random()
+            CheckpointStore(_of_epoch(self._store.url, self._position.epoch), 1).save(
+                self._captured(), self._position.steps
+            )
 
     def save(self) -> str | None:
         """Write a checkpoint at the end of an epoch; return its path. Raises what the store raises."""
@@ -124,8 +135,8 @@ class TrialStates:
 
     def _come_together(self, trials: Sequence[Trial]) -> None:
         """Begin where trials of other jobs were. Raises: CannotFuse where these are at different epochs."""
-        loaded = {job: self._load(job) for job in dict.fromkeys(trial.from_job for trial in trials)}
-        found = [_found(loaded[trial.from_job], trial) for trial in trials]
+        loaded = {one: self._load(*one) for one in dict.fromkeys((t.from_job, t.from_epoch) for t in trials)}
+        found = [_found(loaded[trial.from_job, trial.from_epoch], trial) for trial in trials]
         epochs = sorted({one["position"]["epoch"] for one in found})
         if len(epochs) > 1:
             raise CannotFuse(
@@ -134,11 +145,13 @@ class TrialStates:
         self._position.load({**found[0]["position"], "target_reached": False, "ended": False})
         self._become([one["state"] for one in found], found[0]["rng"])
 
-    def _load(self, job: str | None) -> dict[str, Any]:
+    def _load(self, job: str | None, epoch: int | None) -> dict[str, Any]:
         assert job is not None
-        found = CheckpointStore(self._sources[job]).load_newest(self._prepared.device)
+        url = self._sources[job] if epoch is None else _of_epoch(self._sources[job], epoch)
+        found = CheckpointStore(url).load_newest(self._prepared.device)
         if found is None:
-            raise CheckpointError(f"from_job: {job} has no checkpoint")
+            of = "" if epoch is None else f" of epoch {epoch}"
+            raise CheckpointError(f"from_job: {job} has no checkpoint{of}")
         _check_format(found[1])
         return found[1]
 
@@ -179,6 +192,11 @@ class TrialStates:
         places = [loader, *(getattr(loader, name, None) for name in ("sampler", "batch_sampler", "dataset"))]
         held = [getattr(place, "generator", None) for place in places]
         return list({id(one): one for one in held if isinstance(one, torch.Generator)}.values())
+
+
+def _of_epoch(url: str, epoch: int) -> str:
+    """Return where the states of an epoch are kept for others."""
+    return f"{url.rstrip('/')}/epoch-{epoch}"
 
 
 def _found(state: Mapping[str, Any], trial: Trial) -> dict[str, Any]:

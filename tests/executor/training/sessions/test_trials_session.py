@@ -13,6 +13,8 @@ from coadapt.core.training_config import TrainingConfig
 from coadapt.core.trials import Trial
 from coadapt.executor.protocol.messages import (
     CHECKPOINT_URL,
+    KEPT_EPOCHS,
+    UNTIL_EPOCH,
     Join,
     Joined,
     Keep,
@@ -76,13 +78,16 @@ class Group(Executor):
         monkeypatch: pytest.MonkeyPatch,
         sources: Mapping[int, tuple[str, int]] | None = None,
         from_folders: Mapping[str, Path] | None = None,
+        from_epoch: int | None = None,
     ) -> None:
         super().__init__()
         monkeypatch.setenv(CHECKPOINT_URL, str(folder))
         self.script = script = Script([*rates.values()])
         prepared = identify([script.model, script.optimizer, script.loader, script.schedule])
         begun = sources or {}
-        trials = [Trial(number=n, values={"lr": rate}, **_source(begun.get(n))) for n, rate in rates.items()]
+        trials = [
+            Trial(number=n, values={"lr": rate}, **_source(begun.get(n), from_epoch)) for n, rate in rates.items()
+        ]
         urls = {job: str(one) for job, one in (from_folders or {}).items()}
         self.session = TrialsSession(prepared, TrainingConfig(), self.channel, trials, urls)
         self.send(Join(1, 0, 1, 1, 0, 1, "", 0))
@@ -104,8 +109,8 @@ class Group(Executor):
         return {number: [own[epoch] for epoch in sorted(own)] for number, own in found.items()}
 
 
-def _source(of: tuple[str, int] | None) -> dict[str, Any]:
-    return {} if of is None else {"from_job": of[0], "from_trial": of[1]}
+def _source(of: tuple[str, int] | None, epoch: int | None) -> dict[str, Any]:
+    return {} if of is None else {"from_job": of[0], "from_trial": of[1], "from_epoch": epoch}
 
 
 @pytest.fixture(scope="module")
@@ -202,6 +207,26 @@ def test_groups_that_have_thinned_train_on_as_one(
     ).train()
     for number in (1, 2):
         assert merged.losses()[number] == pytest.approx(alone[RATES[number]][2:], rel=1e-4)
+
+
+def test_a_trial_goes_on_from_an_epoch_that_was_kept_however_far_its_group_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, alone: dict[float, list[float]]
+) -> None:
+    monkeypatch.setenv(KEPT_EPOCHS, "1,3")
+    Group(dict(enumerate(RATES)), tmp_path / "a", monkeypatch).train()
+    again = Group(
+        {2: RATES[2]}, tmp_path / "b", monkeypatch, {2: ("a", 2)}, {"a": tmp_path / "a"}, from_epoch=1
+    ).train()
+    assert again.losses()[2] == pytest.approx(alone[RATES[2]][1:], rel=1e-4)
+
+
+def test_a_group_ends_after_the_epoch_that_it_was_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(UNTIL_EPOCH, "2")
+    group = Group({0: 0.1, 1: 0.2}, tmp_path, monkeypatch).train()
+    assert [row.epoch for row in group.rows()] == [1, 2]
+    assert group.session.done
 
 
 def test_trials_of_different_epochs_do_not_train_as_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
