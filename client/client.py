@@ -202,6 +202,14 @@ class Client:
         (job_id,) = self._submit([jobfile.located(job)], lambda _, text: tell(text), idempotency_key)
         return job_id
 
+    def submit_told(self, told: Mapping[str, Any], idempotency_key: str) -> str:
+        """Send a job whose folder is there already; returns its id. A repeated key makes no second job.
+
+        Args:
+            told: its `spec`, the name of its `package`, and its `script_key`.
+        """
+        return cast(str, self._api.post("/v1/jobs", told, key=idempotency_key)["id"])
+
     def submit_all(
         self, jobs: Sequence[JobSpec], *, tell: Callable[[str, str], None] = lambda name, text: None
     ) -> Sequence[str]:

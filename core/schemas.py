@@ -151,6 +151,7 @@ class JobRow(TypedDict):
     owner: NotRequired[str]  # whose it is; "": nobody known
     team: NotRequired[str]  # whose share it uses; "": that of none
     priority: NotRequired[str]  # of `core.teams.Priority`
+    weight: NotRequired[float]  # what its progress is worth beside others of its priority
     labels: NotRequired[dict[str, str]]
     array: NotRequired[str]  # the id of its array; "": it is of none
     array_index: NotRequired[int]  # its place there, from 0 on

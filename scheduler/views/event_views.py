@@ -10,6 +10,8 @@ from ...core.schemas import (
 )
 from ..store.events import Event
 
+_OF_TRIALS = ("epoch", "trials", "metrics", "left")  # by which a study knows what its trials reported
+
 
 def job_event(event: Event) -> JobEvent:
     kind = shown_kind(event.kind)
@@ -18,4 +20,5 @@ def job_event(event: Event) -> JobEvent:
 
 def numbered_event(event: Event) -> dict[str, Any]:
     """Return an event as the API sends it."""
-    return {**job_event(event), "number": event.number, "job_id": event.job_id, "who": event.who}
+    told = {name: event.data[name] for name in _OF_TRIALS if name in event.data}
+    return {**job_event(event), "number": event.number, "job_id": event.job_id, "who": event.who, **told}

@@ -93,6 +93,7 @@ def job_row(
         owner=job.owner,
         team=job.spec.team or "",
         priority=(job.spec.priority or Priority.NORMAL).value,
+        weight=job.spec.weight,
         labels=dict(job.spec.labels),
         array=job.array,
         array_index=job.array_index,
