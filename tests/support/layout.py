@@ -177,6 +177,7 @@ ROOMS: dict[str, set[str]] = {
         "scheduler/services",
         "scheduler/sharing",
     },
+    "tuning": {"core"},
     "dashboard": {"core"},
     "api": {"core", "dashboard"},
     "client": {"core"},

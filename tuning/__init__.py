@@ -1,0 +1,1 @@
+"""Studies: which trials a search makes, which train together, which go on, and what the target trains with."""
