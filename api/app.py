@@ -34,6 +34,7 @@ from . import (
     secret_routes,
     sign_in_routes,
     standing_routes,
+    study_routes,
     team_page_routes,
     team_routes,
     usage_routes,
@@ -46,6 +47,7 @@ from .description import describe
 from .pages import problem_page
 from .problems import TITLES, Problem, problem_of
 from .scheduler import Scheduler
+from .studies import Studies
 
 log = logging.getLogger(__name__)
 
@@ -67,6 +69,7 @@ _ROUTERS = (
     secret_routes,
     sign_in_routes,
     standing_routes,
+    study_routes,
     team_page_routes,
     team_routes,
     usage_routes,
@@ -83,8 +86,13 @@ async def _let_in(request: Request) -> None:
     await context(request).allow(request)
 
 
-def make_app(scheduler: Scheduler, settings: ApiSettings | None = None) -> FastAPI:
-    """Return the app over a scheduler. `settings`: say which proxies it believes; by default none."""
+def make_app(scheduler: Scheduler, settings: ApiSettings | None = None, studies: Studies | None = None) -> FastAPI:
+    """Return the app over a scheduler.
+
+    Args:
+        settings: say which proxies it believes; by default none.
+        studies: that it keeps; by default none.
+    """
     app = FastAPI(
         title="Coadapt",
         version="1",
@@ -93,7 +101,7 @@ def make_app(scheduler: Scheduler, settings: ApiSettings | None = None) -> FastA
         openapi_url="/openapi.json",
         dependencies=[Depends(_let_in)],
     )
-    app.state.context = Context(scheduler, settings or ApiSettings())
+    app.state.context = Context(scheduler, settings or ApiSettings(), studies)
     for one in _ROUTERS:
         app.include_router(one.router)
     app.add_exception_handler(RequestValidationError, _refused_parameters)

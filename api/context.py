@@ -23,6 +23,7 @@ from .problems import TITLES, Problem
 from .scheduler import Scheduler
 from .sessions import check_sender, session_token
 from .shared import Shared
+from .studies import Studies
 
 KNOWN_S = 5.0  # for so long a token that was good is not asked for again
 MOST_KNOWN = 10_000
@@ -34,8 +35,8 @@ UNREAD = (400, 408, 413, 422)  # a body or parameters that are not accepted, bef
 class Context:
     """The state of one app."""
 
-    def __init__(self, scheduler: Scheduler, settings: ApiSettings) -> None:
-        self._settings = settings
+    def __init__(self, scheduler: Scheduler, settings: ApiSettings, studies: Studies | None = None) -> None:
+        self._settings, self.studies = settings, studies
         self.scheduler = scheduler
         self.shared = Shared(scheduler.call, lambda: self.feed.streams > 0)
         self.feed = Feed(scheduler, self.shared.forget)

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import socket
 import threading
+from pathlib import Path
 from typing import Any
 
 import uvicorn
@@ -16,6 +17,7 @@ from ..core.errors import StateError
 from ..core.logs import LogFormat, write_logs
 from ..core.service_names import NAMESPACE, SERVICE_NAME
 from .app import make_app
+from .study_actors import StudiesOnRay
 
 log = logging.getLogger(__name__)
 
@@ -101,10 +103,19 @@ class RayScheduler:
 class ApiActor:
     """The class of the actor that serves the API."""
 
-    def __init__(self, settings: ApiSettings, port: int, log_format: LogFormat = LogFormat.TEXT) -> None:
+    def __init__(
+        self,
+        settings: ApiSettings,
+        port: int,
+        log_format: LogFormat = LogFormat.TEXT,
+        studies_folder: str = "",
+    ) -> None:
         write_logs("api", log_format)
-        self._server = Server(make_app(RayScheduler(), settings), settings, port)
+        studies = StudiesOnRay(Path(studies_folder)) if studies_folder else None
+        self._server = Server(make_app(RayScheduler(), settings, studies), settings, port)
         log.info("listening on %s port %d", settings.host, self._server.port)
+        if studies is not None:
+            studies.serve(settings, self._server.port)
 
     def port(self) -> int:
         """Return the port that it listens on."""

@@ -31,6 +31,7 @@ from . import secret as secret_verbs
 from . import settings as settings_verbs
 from . import standing as standing_verbs
 from . import store as store_verbs
+from . import studies as studies_verbs
 from . import teams as teams_verbs
 from . import top as top_verb
 from . import usage as usage_verb
@@ -605,8 +606,12 @@ def list_jobs(
 
 @app.command()
 def describe(job: Job, as_json: Json = False) -> None:
-    """Show all that is known of one job, with what happened to it."""
+    """Show all that is known of one job or study, with what happened to it."""
     client = _connect()
+    if studies_verbs.is_study(job):
+        study = client.study(job)
+        _print(study if as_json else studies_verbs.details(study), as_json)
+        return
     found = client.describe(_resolve(client, job))
     if as_json:
         _print(found, True)
@@ -719,10 +724,17 @@ def cancel(
     now: Annotated[bool, typer.Option("--now", help="End them at once; nothing is saved.")] = False,
     as_json: Json = False,
 ) -> None:
-    """End jobs; those that train save first. Their checkpoints stay."""
+    """End jobs, or studies with their jobs; those that train save first. Their checkpoints stay."""
     from .verbs import cancelled
 
     client = _connect()
+    for study in filter(studies_verbs.is_study, jobs):
+        changed = client.cancel_study(study)
+        if not as_json:
+            print(f"{study}: {'ends, with its jobs' if changed else 'it was over'}")
+    jobs = [job for job in jobs if not studies_verbs.is_study(job)]
+    if not jobs:
+        return
     ids = arrays.expanded(client, jobs, _resolve, False)
     cancelled(client, ids, now=now, show=partial(_print, as_json=True) if as_json else None)
 
@@ -1276,6 +1288,7 @@ metric_verbs.register(app, lambda: _connect(), _resolve, _print)
 settings_verbs.register(app, lambda: _connect(), _print)
 audit_verb.register(app, lambda: _connect(), _print)
 secret_verbs.register(app, lambda: _connect(), _print)
+studies_verbs.register(app, lambda: _connect(), _print)
 standing_verbs.register(app, lambda: _connect(), lambda *args: _each(*args))
 usage_verb.register(app, lambda: _connect(), _print)
 teams_verbs.register(app, lambda: _connect(), _print)

@@ -556,6 +556,42 @@ class Client:
         """Return what of the job has written something: `rank-0`, `profile-a100`, …"""
         return tuple(self._api.get(f"{_path(job_id)}/log-sources"))
 
+    def begin_study(
+        self,
+        study: Mapping[str, Any],
+        job: JobSpec,
+        *,
+        tell: Callable[[str], None] = lambda text: None,
+        dry_run: bool = False,
+    ) -> str | None:
+        """Begin a study, whose trials are of a job; return its id.
+
+        Args:
+            study: the fields of its file, without the job's.
+            dry_run: only have it checked.
+
+        Raises: RequestError for what is not accepted; as `submit` does.
+        """
+        from .package import Packer
+
+        packer = Packer(self.settings.max_package_mib)
+        told = _told(packer.told(job)) if dry_run else self._send(job, lambda _, text: tell(text), packer)
+        body = {"study": dict(study), "job": told, "dry_run": dry_run}
+        return cast("str | None", self._api.post("/v1/studies", body, key=uuid.uuid4().hex)["id"])
+
+    def studies(self) -> Sequence[dict[str, Any]]:
+        """Return one's own studies, the oldest first; to operators, those of all."""
+        return cast("list[dict[str, Any]]", self._api.get("/v1/studies"))
+
+    def study(self, study_id: str) -> dict[str, Any]:
+        """Return all that is known of a study. Raises: UnknownJobError for one that is not there."""
+        return cast("dict[str, Any]", self._api.get(f"/v1/studies/{quote(study_id, safe=':')}"))
+
+    def cancel_study(self, study_id: str) -> bool:
+        """End a study and its jobs; return False where it was over."""
+        path = f"/v1/studies/{quote(study_id, safe=':')}/cancel"
+        return bool(self._api.post(path, {}, key=uuid.uuid4().hex)["changed"])
+
     def outputs(self, job_id: str) -> Iterator[Output]:
         """Yield what the job's script wrote to its output folder, in order."""
         cursor = None

@@ -81,7 +81,8 @@ def start_service(
     service = begin(scheduler or SchedulerService, SERVICE_NAME, 32, settings, uuid.uuid4().hex)
 
     def begin_api() -> Any:
-        return begin(ApiActor, API_NAME, 4, settings.api, port_of(settings.api), settings.log_format)
+        arguments = settings.api, port_of(settings.api), settings.log_format
+        return begin(ApiActor, API_NAME, 4, *arguments, str(Path(settings.state_dir) / "studies"))
 
     api = begin_api()
 

@@ -1,0 +1,1 @@
+"""Studies on a cluster: what is submitted, seen and kept, and the actor that does so."""
