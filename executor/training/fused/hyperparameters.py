@@ -10,6 +10,7 @@ from typing import Any
 from .of_trials import together
 from .trial_number import TrialNumber
 
+SHOWN = 60  # characters of the variable in a sentence
 VARIABLE = "COADAPT_HYPERPARAMETERS"  # JSON: the values of a trial, or a list with those of each trial of a group
 
 
@@ -37,8 +38,20 @@ class Hyperparameters(Mapping[str, Any]):
 
 def trials_of_environment() -> list[dict[str, Any]]:
     """Return the values of each trial of this process; [{}]: of one, with the script's defaults."""
-    found = json.loads(os.environ.get(VARIABLE, "{}"))
-    return [dict(one) for one in found] if isinstance(found, list) else [dict(found)]
+    text = os.environ.get(VARIABLE, "{}")
+    try:
+        found = json.loads(text, parse_constant=_no_constant)
+    except ValueError:
+        found = None
+    trials = found if isinstance(found, list) else [found]
+    if not trials or not all(isinstance(one, dict) for one in trials):
+        shown = text if len(text) <= SHOWN else text[: SHOWN - 1] + "…"
+        raise ValueError(f"{VARIABLE}: {shown!r} is no JSON of values by name, or of a list of these")
+    return trials
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is no JSON")
 
 
 def chosen(defaults: Mapping[str, Any], trials: list[dict[str, Any]]) -> Hyperparameters:

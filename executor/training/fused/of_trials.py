@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -32,7 +34,7 @@ def together(values: Sequence[Any], numbers: type[TrialNumber] = TrialSetting) -
     if isinstance(first, Mapping):
         if any(value.keys() != first.keys() for value in values):
             raise CannotFuse("state: trials have different parts, so they are not at the same place")
-        return type(first)({key: together([value[key] for value in values], numbers) for key in first})  # type: ignore[call-arg]
+        return _filled(first, {key: together([value[key] for value in values], numbers) for key in first})
     if isinstance(first, (list, tuple)):
         if any(len(value) != len(first) for value in values):
             raise CannotFuse("state: trials have lists of different length, so they are not at the same place")
@@ -47,7 +49,16 @@ def together(values: Sequence[Any], numbers: type[TrialNumber] = TrialSetting) -
 
 def _rebuilt(value: Any, change: Callable[[Any], Any]) -> Any:
     if isinstance(value, dict):
-        return {key: change(part) for key, part in value.items()}
+        return _filled(value, {key: change(part) for key, part in value.items()})
     if isinstance(value, (list, tuple)) and not hasattr(value, "_fields"):
         return type(value)(change(part) for part in value)
     return value
+
+
+def _filled(like: Mapping[Any, Any], parts: dict[Any, Any]) -> Any:
+    """Return parts in a dictionary of the same class, such as a Counter."""
+    if type(like) is dict or not isinstance(like, dict):
+        return parts
+    made = copy.copy(like)
+    made.update(parts) if not isinstance(made, Counter) else dict.update(made, parts)
+    return made

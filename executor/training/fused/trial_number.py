@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from . import roster
 from .errors import CannotFuse
 
 
@@ -18,7 +19,22 @@ class TrialNumber:
     """
 
     def __init__(self, values: Iterable[float]) -> None:
-        self.values: tuple[float, ...] = tuple(values)
+        self._values, self._age = tuple(values), roster.age()
+
+    @property
+    def values(self) -> tuple[float, ...]:
+        """The number of each trial that is left."""
+        if self._age != roster.age():
+            if (left := roster.places_left(len(self._values), self._age)) is not None:
+                self._values = tuple(self._values[place] for place in left)
+            self._age = roster.age()
+        return self._values
+
+    def beside(self, other: TrialNumber) -> tuple[float, ...]:
+        """Return the values of another one. Raises: CannotFuse, if they are of other trials."""
+        if len(other.values) != len(self.values):
+            raise CannotFuse(f"trials: numbers of {len(self.values)} and {len(other.values)} trials do not meet")
+        return other.values
 
     def __repr__(self) -> str:
         return "/".join(map(repr, self.values))
@@ -60,7 +76,7 @@ class TrialNumber:
         return self._compared(operator.ge, other)
 
     def _compared(self, compare: Callable[[Any, Any], bool], other: object) -> bool:
-        others = other.values if isinstance(other, TrialNumber) else (other,) * len(self.values)
+        others = self.beside(other) if isinstance(other, TrialNumber) else (other,) * len(self.values)
         return agreed("a comparison", map(compare, self.values, others))
 
     def __abs__(self) -> TrialNumber:
@@ -75,9 +91,14 @@ class TrialNumber:
     def __round__(self, digits: int | None = None) -> TrialNumber:
         return type(self)(round(value, digits) for value in self.values)
 
-    def is_finite(self) -> tuple[bool, ...]:
-        """Return for each trial whether its number is finite."""
-        return tuple(map(math.isfinite, self.values))
+    @classmethod
+    def __torch_function__(
+        cls, func: Any, types: Any, args: Sequence[Any] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        """Let an operation of torch that is given numbers of trials run for each trial."""
+        from .trial_tensor import for_each_trial
+
+        return for_each_trial(func, args, kwargs or {})
 
 
 class TrialSetting(TrialNumber, float):  # type: ignore[misc]  # its arithmetic gives numbers of trials
@@ -117,7 +138,8 @@ def _arithmetic(compute: Callable[[Any, Any], Any]) -> tuple[Callable[..., Any],
 
     def method(self: TrialNumber, other: Any) -> Any:
         if isinstance(other, TrialNumber):
-            return type(self)(map(compute, self.values, other.values))
+            kind = type(other) if isinstance(other, TrialSetting) else type(self)
+            return kind(map(compute, self.values, self.beside(other)))
         return type(self)(compute(value, other) for value in self.values) if _is_plain(other) else NotImplemented
 
     def swapped(self: TrialNumber, other: Any) -> Any:

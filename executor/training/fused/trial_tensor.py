@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
+from . import roster
 from .errors import CannotFuse
 from .trial_number import TrialNumber, agreed
 
@@ -24,6 +25,8 @@ def _named(*names: str) -> set[Any]:
     return {one if callable(one) else one.__get__ for one in found}
 
 
+_AGE = "_coadapt_age"  # of a tensor: how often trials had been dropped when it was made
+
 # As each trial has it.
 _SHAPED = _named(
     "shape", "ndim", "itemsize", "size", "dim", "ndimension", "numel", "nelement", "__len__", "stride"
@@ -32,8 +35,8 @@ _SHAPED.add(torch.numel)
 # As the stack of all has it.
 _ALIKE = _named("dtype", "device", "requires_grad", "is_leaf", "retains_grad", "layout", "is_cuda", "is_sparse")
 _ALIKE |= _named("is_quantized", "is_meta", "grad_fn", "is_nested", "output_nr", "_version", "is_contiguous")
-_ALIKE |= _named("is_floating_point", "is_complex", "element_size", "get_device", "type", "is_signed", "__hash__")
-_ALIKE |= _named("requires_grad_", "retain_grad", "register_hook")
+_ALIKE |= _named("is_floating_point", "is_complex", "element_size", "get_device", "is_signed", "__hash__")
+_ALIKE |= _named("requires_grad_", "retain_grad")
 _ALIKE |= {torch.is_floating_point, torch.is_complex}
 _ALIKE |= {_T.requires_grad.__set__, _T.grad.__set__, _T.grad.__delete__}
 _ATTENTION = (F.multi_head_attention_forward, F.scaled_dot_product_attention)
@@ -92,6 +95,8 @@ def _side_by_side(args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[list[Any
     if shape is None or not all(map(fits, (*args, *kwargs.values()))):
         return None
     like = stacked(args[0])
+    if not like.is_floating_point() and any(isinstance(one, TrialNumber) for one in (*args, *kwargs.values())):
+        return None  # a whole number becomes one with a fraction, as torch decides
 
     def beside(value: Any) -> Any:
         if isinstance(value, TrialNumber):
@@ -103,9 +108,30 @@ def _side_by_side(args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[list[Any
 
 
 def stacked(tensor: Tensor) -> Tensor:
-    """Return the tensor with the dimension of trials, as a plain one."""
+    """Return the tensor with the dimension of trials, as a plain one.
+
+    Raises: CannotFuse, for one that was computed before trials were dropped, and of which gradients are asked.
+    """
     with torch._C.DisableTorchFunctionSubclass():
+        if tensor.__dict__.get(_AGE, roster.age()) != roster.age():
+            _cut(tensor)
         return tensor.as_subclass(Tensor)
+
+
+def _cut(tensor: Tensor) -> None:
+    """Leave the trials that are left, in place: whoever else holds the tensor sees the same."""
+    left = roster.places_left(tensor.shape[0], tensor.__dict__[_AGE])
+    if left is not None and tensor.grad_fn is not None:
+        raise CannotFuse("trials: some were dropped between the forward and the backward pass of a step")
+    if left is not None:
+        tensor.data = tensor.detach().as_subclass(Tensor)[left].clone()
+    tensor.__dict__[_AGE] = roster.age()
+
+
+def _aged(tensor: Any) -> Any:
+    """Mark a tensor as of the trials there are now."""
+    tensor.__dict__[_AGE] = roster.age()
+    return tensor
 
 
 def plain_of(tensor: Tensor, trial: int) -> Tensor:
@@ -116,7 +142,7 @@ def plain_of(tensor: Tensor, trial: int) -> Tensor:
 def stack(tensors: Sequence[Tensor]) -> TrialTensor:
     """Return one tensor that stands for those of trials, as a leaf."""
     with torch._C.DisableTorchFunctionSubclass():
-        return torch.Tensor._make_subclass(TrialTensor, torch.stack([one.detach() for one in tensors]))
+        return _aged(torch.Tensor._make_subclass(TrialTensor, torch.stack([one.detach() for one in tensors])))
 
 
 def parameter_of(tensors: Sequence[Tensor], requires_grad: bool) -> TrialTensor:
@@ -124,14 +150,14 @@ def parameter_of(tensors: Sequence[Tensor], requires_grad: bool) -> TrialTensor:
     with torch._C.DisableTorchFunctionSubclass():
         data = torch.stack([one.detach() for one in tensors])
         found = torch.Tensor._make_subclass(TrialTensor, data, requires_grad)
-    found._is_param = True  # by which `isinstance(found, nn.Parameter)` holds
+    _aged(found)._is_param = True  # by which `isinstance(found, nn.Parameter)` holds
     return found
 
 
 def wrapped(tensor: Tensor) -> TrialTensor:
     """Return a tensor, whose first dimension is of trials, as one that stands for all of them."""
     with torch._C.DisableTorchFunctionSubclass():
-        return tensor.as_subclass(TrialTensor)
+        return _aged(tensor.as_subclass(TrialTensor))
 
 
 def for_each_trial(func: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
@@ -170,7 +196,8 @@ def for_each_trial(func: Callable[..., Any], args: Sequence[Any], kwargs: dict[s
 def _as_stacked(leaf: Any, leaves: Sequence[Any], at: Sequence[int]) -> Tensor:
     if isinstance(leaf, TrialTensor):
         return stacked(leaf)
-    like = next((stacked(leaves[i]) for i in at if isinstance(leaves[i], TrialTensor)), None)
+    beside = [leaves[i] for i in at] + list(leaves)
+    like = next((stacked(one) for one in beside if isinstance(one, Tensor)), None)
     if like is None or not like.is_floating_point():
         return torch.tensor(leaf.values)
     return torch.tensor(leaf.values, dtype=like.dtype, device=like.device)
@@ -196,6 +223,17 @@ def _numbers(tensor: Tensor) -> TrialNumber:
     if own.ndim == 0 or own[0].numel() != 1:
         raise CannotFuse("item: a tensor of one number is accepted")
     return TrialNumber(own.reshape(len(own)).tolist())
+
+
+def _register_hook(tensor: Tensor, hook: Callable[[Tensor], Tensor | None]) -> Any:
+    """Have a hook told the gradients of all trials as one tensor."""
+
+    def told(gradient: Tensor) -> Tensor | None:
+        found = hook(wrapped(gradient))
+        return None if found is None else stacked(found)
+
+    with torch._C.DisableTorchFunctionSubclass():
+        return tensor.register_hook(told)
 
 
 def _bool(tensor: Tensor) -> bool:
@@ -239,6 +277,7 @@ def _data(tensor: Tensor) -> Tensor:
 _SPECIAL: dict[Any, Callable[..., Any]] = {
     **{func: _like(func) for func in (torch.zeros_like, torch.ones_like, torch.empty_like, torch.full_like)},
     Tensor.item: _numbers,
+    Tensor.register_hook: _register_hook,
     Tensor.__float__: _float,
     Tensor.__int__: _float,
     Tensor.__index__: _float,

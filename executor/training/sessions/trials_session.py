@@ -25,6 +25,7 @@ from ..data.drawn import Batches
 from ..fused.errors import CannotFuse
 from ..fused.group import TrialGroup
 from ..fused.of_trials import of_trial
+from ..fused.one_trial import OneTrial
 from ..gradients.step_timer import StepTimer
 from ..losses.loss_kind import as_weight
 from ..state.checkpoint import CheckpointStore
@@ -63,7 +64,7 @@ class TrialsSession:
         sources: Mapping[str, str],
         trackers: Trackers | None = None,
     ) -> None:
-        if prepared.scalers or prepared.strays():
+        if len(trials) > 1 and (prepared.scalers or prepared.strays()):
             what = "a GradScaler" if prepared.scalers else "an optimizer that steps parameters of no model"
             raise CannotFuse(f"prepare: {what} cannot train several trials as one")
         self.objects = tuple(prepared.objects)
@@ -78,14 +79,14 @@ class TrialsSession:
         self._timer, self._pace = StepTimer(prepared.device), pace_of_process(channel)
         url = os.environ.get(messages.CHECKPOINT_URL) or config.checkpoint.url
         store = CheckpointStore(url, config.checkpoint.keep) if url else None
-        group = TrialGroup(
-            [*prepared.modules, *prepared.companions], prepared.optimizers, prepared.schedulers, len(trials)
-        )
+        parts = [*prepared.modules, *prepared.companions], prepared.optimizers, prepared.schedulers
+        group = OneTrial(*parts) if len(trials) == 1 else TrialGroup(*parts, len(trials))
         kept = {int(one) for one in os.environ.get(messages.KEPT_EPOCHS, "").split(",") if one}
         self._states = TrialStates(prepared, group, trials, sources, store, self.position, kept)
         self._reported = TrialMetrics()
         self._generation, self._pass_samples = -1, 0
         self._unstepped = False
+        self._leave_then: Keep | None = None  # at the end of the epoch
         now = time.monotonic()
         self._heartbeat_s, self._sent_s, self._interval_s = now, now, REPORT_FIRST_S
         self._rows: list[TrialRow] = []
@@ -199,6 +200,16 @@ class TrialsSession:
             self._leave()
         if isinstance(command, Join):
             self._join(command, "peer")
+        if not self._unstepped and (keep := self._channel.take(Keep)) is not None:
+            self._drop(keep)
+
+    def _drop(self, keep: Keep) -> None:
+        """Let trials leave now; those whose states are kept leave at the end of the epoch."""
+        if keep.with_state:
+            self._leave_then = keep
+        else:
+            self._states.keep(keep.trials, False)
+            self._timer.regrouped()
 
     def _join(self, join: Join, source: str) -> None:
         self._generation = join.generation
@@ -224,7 +235,7 @@ class TrialsSession:
         self._tell_row()
         self._send()
         self._channel.discard(Save)
-        keep = self._channel.take(Keep)
+        keep, self._leave_then = self._channel.take(Keep) or self._leave_then, None
         if keep is not None:
             self._states.keep(keep.trials, keep.with_state)
             self._timer.regrouped()

@@ -12,9 +12,11 @@ from typing import Any
 import torch
 
 from ....core.trials import Trial
+from ..fused import roster
 from ..fused.errors import CannotFuse
 from ..fused.group import TrialGroup
 from ..fused.of_trials import of_trial, together
+from ..fused.one_trial import OneTrial
 from ..variables.rng import capture_rng, restore_rng
 from .checkpoint import CheckpointStore
 from .checkpoint_errors import CheckpointError
@@ -37,7 +39,7 @@ class TrialStates:
     def __init__(
         self,
         prepared: Prepared,
-        group: TrialGroup,
+        group: TrialGroup | OneTrial,
         trials: Sequence[Trial],
         sources: Mapping[str, str],
         store: CheckpointStore | None,
@@ -45,6 +47,7 @@ class TrialStates:
         kept_epochs: Collection[int] = (),
     ) -> None:
         self._prepared, self._group, self._store, self._position = prepared, group, store, position
+        self._users = [*prepared.users, *prepared.scalers]
         self._trials, self._sources = {trial.number: trial for trial in trials}, sources
         self._kept_epochs = kept_epochs
         self._rng: dict[str, Any] | None = None  # where the next epoch begins
@@ -125,9 +128,11 @@ class TrialStates:
     def _go_on(self, state: dict[str, Any]) -> None:
         """Take over a checkpoint of this job. Trials that had left it are not in it any more."""
         _check_format(state)
-        there = [number for number in map(int, state["states"]) if number in self._trials]
+        there = [number for number in self._trials if str(number) in state["states"]]
         if not there:
             raise CannotFuse("trials: the checkpoint of this job has none of its trials")
+        if len(there) < len(self._trials):  # numbers that the script has by now are of all
+            roster.dropped(len(self._trials), [i for i, number in enumerate(self._trials) if number in there])
         self._trials = {number: self._trials[number] for number in there}
         self._position.load(state["position"])
         self._left = {int(number): one for number, one in state["left"].items()}
@@ -161,7 +166,7 @@ class TrialStates:
         self._rng = rng
 
     def _give_users(self, states: Sequence[Sequence[Any]]) -> None:
-        for user, own in zip(self._prepared.users, zip(*states, strict=True), strict=True):
+        for user, own in zip(self._users, zip(*states, strict=True), strict=True):
             user.load_state_dict(together(own))
 
     def _captured(self) -> dict[str, Any]:
@@ -174,7 +179,7 @@ class TrialStates:
         }
 
     def _state_of(self, place: int) -> dict[str, Any]:
-        users = [of_trial(user.state_dict(), place) for user in self._prepared.users]
+        users = [of_trial(user.state_dict(), place) for user in self._users]
         return {"group": self._group.state_of(place), "users": users}
 
     def _random(self) -> dict[str, Any]:

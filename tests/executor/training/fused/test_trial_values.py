@@ -135,3 +135,65 @@ def test_hyperparameters_are_those_of_the_study_and_else_the_defaults(monkeypatc
         found.lr = 1.0
     with pytest.raises(ValueError, match="the study sets lr, and the script names wd"):
         chosen({"wd": 0.1}, trials_of_environment())
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", "3", '"lr"', "[1, 2]", '[{"lr": 0.1}, null]', '{"lr": NaN}', '[{"lr": Infinity}]']
+)
+def test_a_variable_that_is_no_values_is_told_in_one_sentence(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, text)
+    with pytest.raises(ValueError, match=r"COADAPT_HYPERPARAMETERS: .* is no JSON of values by name"):
+        trials_of_environment()
+
+
+def test_numbers_of_other_trials_do_not_meet() -> None:
+    for meet in (operator.add, operator.lt):
+        with pytest.raises(CannotFuse, match="of 2 and 3 trials do not meet"):
+            meet(TrialNumber([1.0, 2.0]), TrialNumber([1.0, 2.0, 3.0]))
+
+
+def test_what_is_computed_of_a_setting_is_one() -> None:
+    setting, number = TrialSetting([0.1, 0.0]), TrialNumber([2.0, 3.0])
+    assert isinstance(setting * 2, TrialSetting)
+    assert isinstance(number * setting, TrialSetting)
+
+
+@pytest.mark.parametrize(
+    "compute",
+    [
+        lambda x, number: x * number,
+        lambda x, number: number * x,
+        lambda x, number: torch.add(x, number),
+        lambda x, number: x / number,
+        lambda x, number: x.pow(number),
+        lambda x, number: torch.where(x > 0.5, x, x * number),
+    ],
+)
+@pytest.mark.parametrize("x", [torch.tensor([0.5, 2.0]), torch.tensor([1, 3])])
+def test_a_plain_tensor_and_numbers_of_trials_give_each_trial_its_own(compute: Any, x: torch.Tensor) -> None:
+    found = compute(x, TrialNumber([0.5, 1.5]))
+    assert isinstance(found, TrialTensor)
+    for trial, number in enumerate((0.5, 1.5)):
+        torch.testing.assert_close(stacked(found)[trial], compute(x, number))
+
+
+def test_whole_numbers_of_trials_are_not_cut() -> None:
+    counts = TrialTensor(torch.tensor([[1, 2], [3, 4]]))
+    found = stacked(counts * TrialNumber([0.5, 1.5]))
+    torch.testing.assert_close(found, torch.tensor([[0.5, 1.0], [4.5, 6.0]]))
+
+
+def test_a_tensor_of_another_type_is_one_of_trials() -> None:
+    x = trials(2)
+    assert isinstance(x.type(torch.float64), TrialTensor)
+    assert x.type() == torch.ones(1).type()
+
+
+def test_a_hook_sees_the_gradient_of_each_trial() -> None:
+    x = trials(4).requires_grad_()
+    seen: list[Any] = []
+    y = x * 2
+    y.register_hook(lambda gradient: seen.append(gradient.shape) or gradient * 3)
+    y.sum().backward()
+    assert seen == [(4,)]
+    torch.testing.assert_close(stacked(x.grad), torch.full((3, 4), 6.0))

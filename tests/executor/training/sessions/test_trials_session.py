@@ -167,11 +167,36 @@ def test_a_trial_is_dropped_in_place_and_the_others_go_on_as_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, alone: dict[float, list[float]]
 ) -> None:
     group = Group(dict(enumerate(RATES)), tmp_path, monkeypatch)
-    group.train(between=lambda epoch, step: group.send(Keep((0, 2))) if (epoch, step) == (1, 2) else None)
-    assert group.losses()[1] == pytest.approx(alone[RATES[1]][:2], rel=1e-4)
+    group.train(between=lambda epoch, step: group.send(Keep((0, 2))) if (epoch, step) == (1, 0) else None)
+    assert group.losses()[1] == pytest.approx(alone[RATES[1]][:1], rel=1e-4), "it left within its second epoch"
     for number in (0, 2):
         assert group.losses()[number] == pytest.approx(alone[RATES[number]], rel=1e-4)
     assert [(row.trials, row.left) for row in group.rows()][-1] == ((0, 2), ())
+
+
+def test_a_group_that_comes_back_with_an_earlier_checkpoint_trains_those_that_are_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, alone: dict[float, list[float]]
+) -> None:
+    Group(dict(enumerate(RATES)), tmp_path, monkeypatch).train(2)
+    again = Group({0: RATES[0], 2: RATES[2]}, tmp_path, monkeypatch).train()
+    for number in (0, 2):
+        assert again.losses()[number] == pytest.approx(alone[RATES[number]][2:], rel=1e-4)
+
+
+def test_a_trial_by_itself_is_resumed_and_goes_on_from_a_group_and_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, alone: dict[float, list[float]]
+) -> None:
+    Group({0: RATES[0], 1: RATES[1]}, tmp_path / "a", monkeypatch).train(1)
+    by_itself = Group({1: RATES[1]}, tmp_path / "b", monkeypatch, {1: ("a", 1)}, {"a": tmp_path / "a"}).train(2)
+    assert by_itself.losses()[1] == pytest.approx(alone[RATES[1]][1:2], rel=1e-4)
+    folders = {name: tmp_path / name for name in "ab"}
+    Group({0: RATES[0], 2: RATES[1]}, tmp_path / "c", monkeypatch, {0: ("a", 0), 2: ("a", 1)}, folders).train(2)
+    folders["c"] = tmp_path / "c"
+    back = Group(
+        {0: RATES[0], 1: RATES[1]}, tmp_path / "d", monkeypatch, {0: ("c", 0), 1: ("b", 1)}, folders
+    ).train()
+    for number in (0, 1):
+        assert back.losses()[number] == pytest.approx(alone[RATES[number]][2:], rel=1e-4)
 
 
 def test_trials_that_left_with_their_states_go_on_elsewhere_as_alone(
