@@ -14,6 +14,7 @@ from torch.utils._pytree import tree_flatten, tree_unflatten
 
 from . import roster
 from .errors import CannotFuse
+from .rules import Stacks
 from .trial_number import TrialNumber, agreed
 
 _T: Any = Tensor  # whose properties are asked for by name
@@ -25,6 +26,7 @@ def _named(*names: str) -> set[Any]:
     return {one if callable(one) else one.__get__ for one in found}
 
 
+FACTORS = ("alpha", "value")  # of `add`, `addcmul` and their kind
 _AGE = "_coadapt_age"  # of a tensor: how often trials had been dropped when it was made
 
 # As each trial has it.
@@ -46,7 +48,8 @@ _REFUSED = {Tensor.numpy: "numpy", Tensor.__array__: "numpy", Tensor.data_ptr: "
 class TrialTensor(Tensor):
     """The tensors of all trials, stacked in a first dimension that the script does not see.
 
-    Every operation of torch runs for each trial, by `torch.func.vmap`. What has no rule there raises CannotFuse.
+    Common operations run for all at once by `rules`, and all others by `torch.func.vmap`. What has no rule there
+    raises CannotFuse.
     """
 
     @classmethod
@@ -54,7 +57,10 @@ class TrialTensor(Tensor):
         cls, func: Any, types: Any, args: Sequence[Any] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         kwargs = kwargs or {}
-        for name in ("alpha", "value"):  # a factor must be a plain number, so it is multiplied in before
+        if func in _POINTWISE and (given := _side_by_side(args, kwargs)) is not None:
+            with torch._C.DisableTorchFunctionSubclass():
+                return wrapped(func(*given[0], **given[1]))
+        for name in FACTORS if kwargs else ():
             if isinstance(kwargs.get(name), TrialNumber):
                 args, kwargs = _multiplied(args, kwargs, name)
         if (found := _SPECIAL.get(func)) is not None:
@@ -64,9 +70,10 @@ class TrialTensor(Tensor):
         if func in _ALIKE:
             with torch._C.DisableTorchFunctionSubclass():
                 return func(*args, **kwargs)
-        if func in _POINTWISE and (given := _side_by_side(args, kwargs)) is not None:
+        if (rule := _RULES.get(func)) is not None:
             with torch._C.DisableTorchFunctionSubclass():
-                return wrapped(func(*given[0], **given[1]))
+                if (ruled := rule(*args, **kwargs)) is not None:
+                    return wrapped(ruled)
         if func in _REFUSED:
             raise CannotFuse(
                 f"{_REFUSED[func]}: it needs the memory of one tensor, and there is one for each trial"
@@ -83,28 +90,40 @@ _POINTWISE |= _named("__mul__", "__add__", "__truediv__") | {torch.clone, torch.
 def _side_by_side(args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[list[Any], dict[str, Any]] | None:
     """Return arguments as stacks whose numbers lie side by side, so that no rule for trials is needed.
 
+    A factor must be a plain number for torch, so one of trials is multiplied in before.
     None: they are not tensors of trials of one shape, and numbers.
     """
-    shape = stacked(args[0]).shape if isinstance(args[0], TrialTensor) else None
-
-    def fits(value: Any) -> bool:
-        if isinstance(value, Tensor):
-            return isinstance(value, TrialTensor) and stacked(value).shape == shape
-        return True
-
-    if shape is None or not all(map(fits, (*args, *kwargs.values()))):
+    if not isinstance(args[0], TrialTensor):
         return None
-    like = stacked(args[0])
-    if not like.is_floating_point() and any(isinstance(one, TrialNumber) for one in (*args, *kwargs.values())):
-        return None  # a whole number becomes one with a fraction, as torch decides
+    like, of_trials = stacked(args[0]), False
+    shape = like.shape
+    given: list[Any] = []
+    for value in args:
+        if isinstance(value, TrialTensor):
+            value = stacked(value)
+            if value.shape != shape:
+                return None
+        elif isinstance(value, Tensor):
+            return None
+        elif isinstance(value, TrialNumber):
+            value, of_trials = _column(value, like), True
+        given.append(value)
+    named = {}
+    for name, value in kwargs.items():
+        if isinstance(value, TrialNumber) and name in FACTORS:
+            given[1], of_trials = given[1] * _column(value, like), True
+        elif isinstance(value, Tensor | TrialNumber):
+            return None
+        else:
+            named[name] = value
+    # A whole number becomes one with a fraction, as torch decides.
+    return None if of_trials and not like.is_floating_point() else (given, named)
 
-    def beside(value: Any) -> Any:
-        if isinstance(value, TrialNumber):
-            numbers = torch.tensor(value.values, dtype=like.dtype, device=like.device)
-            return numbers.view(-1, *(1,) * (like.ndim - 1))
-        return stacked(value) if isinstance(value, TrialTensor) else value
 
-    return [beside(value) for value in args], {name: beside(value) for name, value in kwargs.items()}
+def _column(number: TrialNumber, like: Tensor) -> Tensor:
+    """Return the numbers of trials as a tensor that meets a stack."""
+    numbers = torch.tensor(number.values, dtype=like.dtype, device=like.device)
+    return numbers.view(-1, *(1,) * (like.ndim - 1))
 
 
 def stacked(tensor: Tensor) -> Tensor:
@@ -288,6 +307,9 @@ _SPECIAL: dict[Any, Callable[..., Any]] = {
     Tensor.__iter__: _iter,
     _T.data.__get__: _data,
 }
+
+
+_RULES = Stacks(lambda value: isinstance(value, TrialTensor), stacked).rules()
 
 
 def _name(func: Any) -> str:
