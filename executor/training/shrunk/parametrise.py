@@ -1,0 +1,176 @@
+"""Maximal-update parametrisation: learning rates, first values and factors of a narrow model's layers.
+
+The target is the base, so that all factors are 1 there and its best learning rates are those that are found (Yang et
+al., "Tensor Programs V", NeurIPS'21, tables 8 and 9; Hydro, OSDI'23, section 4.1).
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from .errors import CannotShrink
+from .layers import Part, Start, told
+from .plan import Plan, Sized
+
+
+class Family(Enum):
+    """How an optimizer's step follows the gradient: in proportion to it, or by its sign and course alone."""
+
+    SGD = "SGD-like"
+    ADAM = "Adam-like"
+
+
+def _ratio(wide: int | None, narrow: int | None) -> float:
+    return wide / narrow if wide is not None and narrow is not None else 1.0
+
+
+def is_readout(wide: Part, narrow: Part) -> bool:
+    """Return whether a weight sums over a width and makes none."""
+    return _ratio(wide.fan_in, narrow.fan_in) != 1 and _ratio(wide.fan_out, narrow.fan_out) == 1
+
+
+def rate_factor(wide: Part, narrow: Part, family: Family) -> float:
+    """Return by what a narrow parameter's learning rate is multiplied.
+
+    With S the divisor: SGD-like 1/S, and 1 for weights between widths; Adam-like 1, and S for these. A readout's
+    input is multiplied by S, so that it counts as one dimension of width.
+    """
+    ins, outs = _ratio(wide.fan_in, narrow.fan_in), _ratio(wide.fan_out, narrow.fan_out)
+    if family is Family.ADAM:
+        return ins if ins != 1 and outs != 1 else 1.0
+    return 1 / ins if outs == 1 else ins / outs
+
+
+def rate_factors(plan: Plan, family: Family) -> dict[int, float]:
+    """Return for each parameter, by its id, by what its learning rate is multiplied.
+
+    Raises: CannotShrink, for a parameter that two layers share and that has two places.
+    """
+    found: dict[int, float] = {}
+    for one in plan.layers:
+        for name, tensor, wide, narrow in one.parts():
+            factor = rate_factor(wide, narrow, family)
+            if found.setdefault(id(tensor), factor) != factor:
+                raise CannotShrink(
+                    f"shrink: {told(one.name, one.layer)} shares its {name} with a layer in another place, for "
+                    "which learning rates differ"
+                )
+    for bare in plan.bare:
+        ratio = max(_ratio(*pair) for pair in zip(bare.wide, bare.parameter.shape, strict=True)) if bare.wide else 1.0
+        found[id(bare.parameter)] = 1 / ratio if family is Family.SGD else 1.0
+    return found
+
+
+class Multiply:
+    """Multiplies the input of a readout; called before its forward."""
+
+    def __init__(self, factor: float) -> None:
+        self.factor = factor
+
+    def __call__(self, layer: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if args:
+            return (args[0] * self.factor, *args[1:]), kwargs
+        return args, {**kwargs, "input": kwargs["input"] * self.factor}
+
+
+class Logits:
+    """Scales the logits of an attention by 1/d_k, as far as that differs from the target's 1/sqrt(d_k).
+
+    The projected query is multiplied, so that nothing else is. It is put in place before forward, and the own one
+    back after it. As a hook it keeps torch from its fused kernels, which know no other scale.
+    """
+
+    def __init__(self, factor: float) -> None:
+        self.factor = factor
+        self.own: list[dict[str, Any]] = []
+
+    def before(self, layer: nn.Module, args: Any) -> None:
+        own = dict(layer._parameters)
+        self.own.append(own)
+        width = layer.embed_dim
+        for name in ("in_proj_weight", "q_proj_weight", "in_proj_bias"):
+            if (held := own.get(name)) is not None:
+                query = held[:width] * self.factor
+                new = query if len(held) == width else torch.cat([query, held[width:]])
+                layer._parameters[name] = new  # type: ignore[assignment]  # a tensor, for this call alone
+
+    def after(self, layer: nn.Module, args: Any, output: Any) -> None:
+        layer._parameters.update(self.own.pop())
+
+
+def prepare_layers(plan: Plan) -> None:
+    """Let readouts and attention of a narrow model compute as the parametrisation asks."""
+    for one in plan.layers:
+        if (factor := readout_factor(one)) != 1:
+            one.layer.register_forward_pre_hook(Multiply(factor), with_kwargs=True)
+        if isinstance(one.layer, nn.MultiheadAttention):
+            _scale_logits(one)
+
+
+def readout_factor(one: Sized) -> float:
+    """Return by what the input of a layer is multiplied: 1 if it is no readout."""
+    found = [_ratio(wide.fan_in, narrow.fan_in) for _, _, wide, narrow in one.parts() if is_readout(wide, narrow)]
+    if found and isinstance(one.layer, nn.MultiheadAttention):
+        raise CannotShrink(f"shrink: {told(one.name, one.layer)} has keys of a width and queries of none; no rule")
+    return found[0] if found else 1.0
+
+
+def _scale_logits(one: Sized) -> None:
+    wide, narrow = (sizes["embed_dim"] // sizes["num_heads"] for sizes in (one.wide, one.narrow))
+    if wide != narrow:
+        logits = Logits((wide / narrow) ** 0.5)
+        one.layer.register_forward_pre_hook(logits.before)
+        one.layer.register_forward_hook(logits.after, always_call=True)
+
+
+def drawn(plan: Plan, seed: int) -> dict[int, Tensor]:
+    """Return first values for each parameter and buffer of a narrow model, by its id.
+
+    Weights between widths are drawn as torch does for their sizes, and others as in the target. Readouts and query
+    projections are 0. Layers that are copies of each other stay so, as those of a TransformerEncoder.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    found: dict[int, Tensor] = {}
+    copies: dict[Any, Tensor] = {}
+    tied = {id(tensor) for one in plan.layers if readout_factor(one) == 1 for _, tensor, _, _ in one.parts()}
+    for one in plan.layers:
+        is_zero = readout_factor(one) != 1
+        for name, tensor, wide, narrow in one.parts():
+            if id(tensor) in found:
+                continue
+            if is_zero and (id(tensor) not in tied):
+                found[id(tensor)] = tensor.new_zeros(narrow.shape)
+                continue
+            first = tensor.detach().flatten()[:8].tolist()
+            key = (name, narrow.shape, *first)
+            if wide.start.kind == "constant" or key not in copies:
+                copies[key] = _values(one, name, wide, narrow, generator)
+            found[id(tensor)] = copies[key].to(tensor, copy=True)
+    return found
+
+
+def _values(one: Sized, name: str, wide: Part, narrow: Part, generator: torch.Generator) -> Tensor:
+    between = _ratio(wide.fan_in, narrow.fan_in) != 1 and _ratio(wide.fan_out, narrow.fan_out) != 1
+    factor = _ratio(wide.fan_in, narrow.fan_in) ** 0.5 if between else 1.0
+    values = draw(Start(wide.start.kind, wide.start.scale * factor), narrow.shape, generator)
+    if isinstance(one.layer, nn.MultiheadAttention) and one.narrow["embed_dim"] != one.wide["embed_dim"]:
+        if name in ("in_proj_weight", "in_proj_bias", "q_proj_weight"):
+            values[: one.narrow["embed_dim"]] = 0
+    if (padding := getattr(one.layer, "padding_idx", None)) is not None:
+        values[padding] = 0
+    return values
+
+
+def draw(start: Start, shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
+    """Return values as torch begins a parameter."""
+    values = torch.empty(shape)
+    if start.kind == "uniform":
+        return values.uniform_(-start.scale, start.scale, generator=generator)
+    if start.kind == "normal":
+        return values.normal_(0, start.scale, generator=generator)
+    return values.fill_(start.scale)
+

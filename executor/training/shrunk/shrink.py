@@ -1,0 +1,142 @@
+"""Makes the models of a script narrower, in place, before they are trained."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from . import initial, roles
+from .errors import WIDTH, CannotShrink
+from .layers import kind_of, layers_of, told
+from .parametrise import drawn, prepare_layers, rate_factors
+from .plan import Plan, by_marks, by_rules, resize
+from .rates import LayerRates, family_of
+from .width import divisor, known
+
+
+def shrink(
+    modules: Sequence[nn.Module], companions: Sequence[nn.Module], optimizers: Sequence[Optimizer], loader: Any
+) -> None:
+    """Make models as many times narrower as `COADAPT_SHRINK` says, and their optimizers follow; 1 changes nothing.
+
+    Models, parameters and optimizers stay the same objects. Models are narrowed by the rules of their layers, unless
+    the script built them narrow with `coadapt.width`. Either way they are parametrised by maximal update and drawn
+    anew, from the seed of the script.
+
+    Raises: CannotShrink, in one sentence, for what cannot be narrowed; models are as they were then.
+    """
+    if (by := divisor()) == 1:
+        return
+    families = [family_of(optimizer) for optimizer in optimizers]
+    marked = bool(known())
+    _check(modules, companions, marked)
+    if marked:
+        plan = by_marks(modules)
+        initial.check(plan, "narrow")
+    else:
+        plan = narrowed(modules[0], by, loader)
+    for optimizer, family in zip(optimizers, families, strict=True):
+        LayerRates(optimizer, rate_factors(plan, family))
+    if marked:
+        fill(plan, torch.initial_seed())
+        prepare_layers(plan)
+
+
+def narrowed(module: nn.Module, by: int, loader: Any) -> Plan:
+    """Make a model narrower by the rules of its layers, in place. Return what was done.
+
+    Raises: CannotShrink; the model is as it was then.
+    """
+    layers = layers_of(module)
+    device = next((parameter.device for parameter in module.parameters()), torch.device("cpu"))
+    found = roles.find(module, layers, roles.few_samples(loader, device))
+    plan = by_rules(module, found, by)
+    initial.check(plan, "wide")
+    before = {tensor: tensor.data for one in plan.layers for _, tensor, _, _ in one.parts()}
+    resize(plan, "narrow")
+    fill(plan, torch.initial_seed())
+    prepare_layers(plan)
+    for layer in module.modules():
+        if isinstance(layer, nn.TransformerEncoder):
+            layer.use_nested_tensor = False  # of torch's fused kernels, which do not know our scale of logits
+    try:
+        _try(module, found)
+    except CannotShrink:
+        resize(plan, "wide")
+        for tensor, data in before.items():
+            tensor.data = data
+        raise
+    return plan
+
+
+def fill(plan: Plan, seed: int) -> None:
+    """Give all parameters and buffers the first values of the narrow model."""
+    values = drawn(plan, seed)
+    for one in plan.layers:
+        for _, tensor, _, _ in one.parts():
+            tensor.data = values[id(tensor)]
+            tensor.grad = None
+
+
+def _try(module: nn.Module, found: roles.Roles) -> None:
+    """Run the narrow model once, as the wide one was. Raises: CannotShrink, where widths are written in the code."""
+    with _inner(module) as running:
+        try:
+            output, heads = roles.run(module, found.call)
+        except Exception as error:  # of the script, at any place
+            name, layer = running[-1] if running else ("", module)
+            reason = str(error).strip().splitlines()[0].rstrip(".") if str(error).strip() else type(error).__name__
+            raise CannotShrink(
+                f"shrink: the narrow model fails in {told(name, layer)}: {reason}; {WIDTH}"
+            ) from error
+    returned = [tuple(one.shape) for one in roles.tensors(output)]
+    if returned != found.returned:
+        raise CannotShrink(
+            f"shrink: the narrow {type(module).__name__} returns shapes {returned} and not {found.returned}; {WIDTH}"
+        )
+    if heads != found.heads:
+        raise CannotShrink(
+            f"shrink: {type(module).__name__} computes attention itself, whose logits would need another scale; "
+            "write its number of heads as coadapt.width(…, least=1), and its widths too"
+        )
+
+
+@contextmanager
+def _inner(module: nn.Module) -> Iterator[list[tuple[str, nn.Module]]]:
+    """Keep the modules that run, the innermost last. One that fails stays in the list."""
+    running: list[tuple[str, nn.Module]] = []
+
+    def enter(name: str) -> Any:
+        return lambda layer, args: running.append((name, layer))
+
+    handles = []
+    for name, layer in module.named_modules():
+        handles.append(layer.register_forward_pre_hook(enter(name)))
+        handles.append(layer.register_forward_hook(lambda layer, args, output: running.pop() and None))
+    try:
+        yield running
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def _check(modules: Sequence[nn.Module], companions: Sequence[nn.Module], marked: bool) -> None:
+    if len(modules) > 1 and not marked:
+        raise CannotShrink(f"shrink: prepare was given {len(modules)} models, whose places are unknown; {WIDTH}")
+    for module in companions:
+        if any(True for _ in module.parameters()):
+            raise CannotShrink(
+                f"shrink: prepare was given a {type(module).__name__} that is not trained, such as an average or a "
+                "teacher; train with S = 1"
+            )
+    for module in modules:
+        if any(type(parameter) not in (nn.Parameter, Tensor) for parameter in module.parameters()):
+            raise CannotShrink(f"shrink: {type(module).__name__} is sharded or has tensors of another kind; S = 1")
+
+
+__all__ = ["kind_of", "narrowed", "shrink"]
