@@ -32,6 +32,9 @@ from .sessions.session import AloneSession, Session
 from .sessions.torchrun_session import TorchrunSession
 from .sharding.models import is_sharded
 from .sharding.shards import TIMEOUT, Shards, of_environment
+from .shrunk.shrink import shrink
+from .shrunk.width import LEAST as LEAST_WIDTH
+from .shrunk.width import width as narrow_width
 from .state.prepared import Prepared, identify
 from .tracking.forwarding import Trackers
 
@@ -95,6 +98,7 @@ def prepare(*objects: Any, loss: str = "auto") -> tuple[Any, ...]:
         raise ValueError(f"prepare: loss {loss!r} is none of {', '.join(LOSSES)}")
     kind = LOSSES[loss]
     prepared = identify(objects, _shards(objects))
+    shrink(prepared.modules, prepared.companions, prepared.optimizers, prepared.loader)
     if len(trials := trials_of_environment()) > 1:
         _session = _as_one(prepared, len(trials))
         return _session.objects
@@ -128,6 +132,17 @@ def hyperparameters(**defaults: Any) -> Hyperparameters:
     Raises: ValueError, in one sentence, if the study sets a value that is not named here.
     """
     return chosen(defaults, trials_of_environment())
+
+
+def width(wide: int, least: int = LEAST_WIDTH) -> int:
+    """Return `wide`, or its part in a narrow model that a study trains: `nn.Linear(64, coadapt.width(256))`.
+
+    A script that builds its model of such widths is narrowed by them, and else by rules of its layers. Widths may be
+    added, multiplied and divided. `least` is the narrowest that is accepted; numbers of heads may be small.
+
+    Raises: ValueError, in one sentence, where it does not divide or gets too narrow.
+    """
+    return narrow_width(wide, least)
 
 
 def shard_mesh() -> DeviceMesh:

@@ -134,7 +134,9 @@ def _narrow_linear(name: str, sizes: Sizes, ins: Sequence[bool], out: bool, by: 
 def _narrow_conv(name: str, sizes: Sizes, ins: Sequence[bool], out: bool, by: int) -> dict[str, int]:
     channels = {key: sizes[key] for key in ("in_channels", "out_channels")}
     found = _narrow_linear(name, channels, ins, out, by) | {"groups": sizes["groups"]}
-    if sizes["groups"] > 1 and any(ins):  # groups keep their size, so that depthwise convolutions stay what they are
+    if sizes["groups"] > 1 and any(
+        ins
+    ):  # groups keep their size, so that depthwise convolutions stay what they are
         found["groups"] = divided(f"groups of {name}", sizes["groups"], by, least=1)
     if found["out_channels"] % found["groups"]:
         raise CannotShrink(
@@ -201,7 +203,13 @@ KINDS = (
         _narrow_attention,
     ),
     _norm_kind((_NormBase,), "num_features", "weight", "bias", "running_mean", "running_var"),
-    Kind((nn.LayerNorm, nn.RMSNorm), _layer_norm_sizes, _norm("normalized_shape", "weight", "bias"), _narrow_all, True),
+    Kind(
+        (nn.LayerNorm, nn.RMSNorm),
+        _layer_norm_sizes,
+        _norm("normalized_shape", "weight", "bias"),
+        _narrow_all,
+        True,
+    ),
     Kind(
         (nn.GroupNorm,),
         _attributes("num_channels", "num_groups"),
@@ -253,6 +261,8 @@ def layers_of(module: nn.Module) -> dict[str, nn.Module]:
 def check_supported(name: str, layer: Layer) -> None:
     """Raise CannotShrink for options of a layer that have no rule."""
     if getattr(layer, "max_norm", None) is not None:
-        raise CannotShrink(f"shrink: {told(name, layer)} has max_norm, which has no rule; {WIDTH} and normalise there")
+        raise CannotShrink(
+            f"shrink: {told(name, layer)} has max_norm, which has no rule; {WIDTH} and normalise there"
+        )
     if getattr(layer, "bias_k", None) is not None:
         raise CannotShrink(f"shrink: {told(name, layer)} has add_bias_kv, which has no rule; train with S = 1")

@@ -60,7 +60,9 @@ def rate_factors(plan: Plan, family: Family) -> dict[int, float]:
                     "which learning rates differ"
                 )
     for bare in plan.bare:
-        ratio = max(_ratio(*pair) for pair in zip(bare.wide, bare.parameter.shape, strict=True)) if bare.wide else 1.0
+        ratio = (
+            max(_ratio(*pair) for pair in zip(bare.wide, bare.parameter.shape, strict=True)) if bare.wide else 1.0
+        )
         found[id(bare.parameter)] = 1 / ratio if family is Family.SGD else 1.0
     return found
 
@@ -127,42 +129,50 @@ def _scale_logits(one: Sized) -> None:
         one.layer.register_forward_hook(logits.after, always_call=True)
 
 
-def drawn(plan: Plan, seed: int) -> dict[int, Tensor]:
+def drawn(plan: Plan, seed: int, zero: bool) -> dict[int, Tensor]:
     """Return first values for each parameter and buffer of a narrow model, by its id.
 
-    Weights between widths are drawn as torch does for their sizes, and others as in the target. Readouts and query
-    projections are 0. Layers that are copies of each other stay so, as those of a TransformerEncoder.
+    Weights between widths are drawn as torch does for their sizes, and others as in the target. Layers that are
+    copies of each other stay so, as those of a TransformerEncoder.
+
+    Args:
+        zero: whether readouts and query projections are 0 instead, as in a target that begins so.
     """
     generator = torch.Generator().manual_seed(seed)
     found: dict[int, Tensor] = {}
     copies: dict[Any, Tensor] = {}
-    tied = {id(tensor) for one in plan.layers if readout_factor(one) == 1 for _, tensor, _, _ in one.parts()}
+    elsewhere = {id(tensor) for one in plan.layers if readout_factor(one) == 1 for _, tensor, _, _ in one.parts()}
     for one in plan.layers:
-        is_zero = readout_factor(one) != 1
+        is_readout = readout_factor(one) != 1
         for name, tensor, wide, narrow in one.parts():
-            if id(tensor) in found:
-                continue
-            if is_zero and (id(tensor) not in tied):
-                found[id(tensor)] = tensor.new_zeros(narrow.shape)
-                continue
+            if id(tensor) in found or (is_readout and id(tensor) in elsewhere):
+                continue  # a table that is also the readout begins as a table
             first = tensor.detach().flatten()[:8].tolist()
             key = (name, narrow.shape, *first)
             if wide.start.kind == "constant" or key not in copies:
-                copies[key] = _values(one, name, wide, narrow, generator)
-            found[id(tensor)] = copies[key].to(tensor, copy=True)
+                copies[key] = _values(one, wide, narrow, generator)
+            values = copies[key].to(tensor, copy=True)
+            if zero:
+                _make_zero(one, name, values)
+            found[id(tensor)] = values
     return found
 
 
-def _values(one: Sized, name: str, wide: Part, narrow: Part, generator: torch.Generator) -> Tensor:
-    between = _ratio(wide.fan_in, narrow.fan_in) != 1 and _ratio(wide.fan_out, narrow.fan_out) != 1
-    factor = _ratio(wide.fan_in, narrow.fan_in) ** 0.5 if between else 1.0
+def _values(one: Sized, wide: Part, narrow: Part, generator: torch.Generator) -> Tensor:
+    ins, outs = _ratio(wide.fan_in, narrow.fan_in), _ratio(wide.fan_out, narrow.fan_out)
+    factor = ins**0.5 if ins != 1 and outs != 1 else 1.0
     values = draw(Start(wide.start.kind, wide.start.scale * factor), narrow.shape, generator)
-    if isinstance(one.layer, nn.MultiheadAttention) and one.narrow["embed_dim"] != one.wide["embed_dim"]:
-        if name in ("in_proj_weight", "in_proj_bias", "q_proj_weight"):
-            values[: one.narrow["embed_dim"]] = 0
     if (padding := getattr(one.layer, "padding_idx", None)) is not None:
         values[padding] = 0
     return values
+
+
+def _make_zero(one: Sized, name: str, values: Tensor) -> None:
+    if readout_factor(one) != 1:
+        values.zero_()
+    elif isinstance(one.layer, nn.MultiheadAttention) and one.narrow != one.wide:
+        if name in ("in_proj_weight", "in_proj_bias", "q_proj_weight"):
+            values[: one.narrow["embed_dim"]] = 0
 
 
 def draw(start: Start, shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
@@ -173,4 +183,3 @@ def draw(start: Start, shape: tuple[int, ...], generator: torch.Generator) -> Te
     if start.kind == "normal":
         return values.normal_(0, start.scale, generator=generator)
     return values.fill_(start.scale)
-

@@ -54,18 +54,7 @@ def by_rules(module: nn.Module, roles: Roles, by: int) -> Plan:
 
     Raises: CannotShrink, with the first layer that cannot be narrower and how many others cannot.
     """
-    layers, found, wrong = layers_of(module), [], list[str]()
-    for name, layer in layers.items():
-        kind = kind_of(layer)
-        assert kind is not None
-        check_supported(name, layer)
-        wide = kind.sizes(layer)
-        try:
-            narrow = kind.narrow(told(name, layer), wide, roles.ins[name], name not in roles.outputs, by)
-        except CannotShrink as error:
-            wrong.append(str(error))
-            continue
-        found.append(Sized(name, layer, kind, wide, narrow))
+    found, wrong = divided_layers(module, roles, by)
     if wrong:
         others = f"; {len(wrong) - 1} more layers cannot either" if len(wrong) > 1 else ""
         raise CannotShrink(wrong[0] + others)
@@ -74,6 +63,24 @@ def by_rules(module: nn.Module, roles: Roles, by: int) -> Plan:
         if one.parameter.numel() > 1:
             raise CannotShrink(f"shrink: parameter '{one.name}' is of no layer with a rule; {WIDTH}")
     return Plan(found, bare)
+
+
+def divided_layers(module: nn.Module, roles: Roles, by: int) -> tuple[list[Sized], list[str]]:
+    """Return the layers with their widths divided, and one sentence for each that cannot be divided."""
+    found: list[Sized] = []
+    wrong: list[str] = []
+    for name, layer in layers_of(module).items():
+        kind = kind_of(layer)
+        assert kind is not None
+        try:
+            check_supported(name, layer)
+            wide = kind.sizes(layer)
+            narrow = kind.narrow(told(name, layer), wide, roles.ins[name], name not in roles.outputs, by)
+        except CannotShrink as error:
+            wrong.append(str(error))
+        else:
+            found.append(Sized(name, layer, kind, wide, narrow))
+    return found, wrong
 
 
 def by_marks(modules: Sequence[nn.Module]) -> Plan:
@@ -129,9 +136,7 @@ def _wide_shape(bare: Bare, plain: set[int]) -> tuple[int, ...]:
 
 def _bare(module: nn.Module, found: Sequence[Sized]) -> list[Bare]:
     held = {id(tensor) for one in found for _, tensor, _, _ in one.parts()}
-    return [
-        Bare(name, one, tuple(one.shape)) for name, one in module.named_parameters() if id(one) not in held
-    ]
+    return [Bare(name, one, tuple(one.shape)) for name, one in module.named_parameters() if id(one) not in held]
 
 
 def _held(layer: nn.Module, name: str) -> Tensor | None:

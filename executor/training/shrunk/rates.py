@@ -55,8 +55,6 @@ class LayerRates:
     def __init__(self, optimizer: Optimizer, factors: Mapping[int, float]) -> None:
         self.factors: list[list[float]] = []
         for group in optimizer.param_groups:
-            if any(id(parameter) not in factors for parameter in group["params"]):
-                raise CannotShrink("shrink: the optimizer steps parameters of no model that `prepare` was given")
             self.factors.append([factors[id(parameter)] for parameter in group["params"]])
         self._whole: list[Sequence[Any]] | None = None
         if any(factor != 1 for of in self.factors for factor in of):

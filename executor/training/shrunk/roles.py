@@ -137,7 +137,9 @@ def _of_call(module: nn.Module, layers: Mapping[str, nn.Module], call: Call) -> 
 
 def run(module: nn.Module, call: Call) -> tuple[Any, list[int]]:
     """Return what a model gives, with its graph, and widths of heads; its buffers and the random state stay."""
-    parameters = {name: one.detach().requires_grad_(one.is_floating_point()) for name, one in module.named_parameters()}
+    parameters = {
+        name: one.detach().requires_grad_(one.is_floating_point()) for name, one in module.named_parameters()
+    }
     buffers = {name: one.clone() for name, one in module.named_buffers()}
     with RandomState(0).borrowed(), torch.enable_grad(), _Heads() as mode:
         output = torch.func.functional_call(module, {**parameters, **buffers}, *call)
@@ -221,4 +223,3 @@ def _first_of(batch: Any, device: torch.device) -> Any:
         return (value[:SAMPLES] if value.ndim and len(value) == count else value).to(device)
 
     return tree_map(cut, batch)
-

@@ -10,13 +10,13 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from . import initial, roles
+from . import activations, initial, roles
 from .errors import WIDTH, CannotShrink
-from .layers import kind_of, layers_of, told
+from .layers import layers_of, told
 from .parametrise import drawn, prepare_layers, rate_factors
 from .plan import Plan, by_marks, by_rules, resize
 from .rates import LayerRates, family_of
-from .width import divisor, known
+from .width import begins_at_zero, divisor, known
 
 
 def shrink(
@@ -30,11 +30,21 @@ def shrink(
 
     Raises: CannotShrink, in one sentence, for what cannot be narrowed; models are as they were then.
     """
-    if (by := divisor()) == 1:
-        return
+    if (by := divisor()) > 1:
+        _shrink(modules, companions, optimizers, loader, by)
+    activations.record_as_asked(modules, optimizers, by)
+
+
+def _shrink(
+    modules: Sequence[nn.Module],
+    companions: Sequence[nn.Module],
+    optimizers: Sequence[Optimizer],
+    loader: Any,
+    by: int,
+) -> None:
     families = [family_of(optimizer) for optimizer in optimizers]
     marked = bool(known())
-    _check(modules, companions, marked)
+    _check(modules, companions, optimizers, marked)
     if marked:
         plan = by_marks(modules)
         initial.check(plan, "narrow")
@@ -43,7 +53,7 @@ def shrink(
     for optimizer, family in zip(optimizers, families, strict=True):
         LayerRates(optimizer, rate_factors(plan, family))
     if marked:
-        fill(plan, torch.initial_seed())
+        fill(plan)
         prepare_layers(plan)
 
 
@@ -59,7 +69,7 @@ def narrowed(module: nn.Module, by: int, loader: Any) -> Plan:
     initial.check(plan, "wide")
     before = {tensor: tensor.data for one in plan.layers for _, tensor, _, _ in one.parts()}
     resize(plan, "narrow")
-    fill(plan, torch.initial_seed())
+    fill(plan)
     prepare_layers(plan)
     for layer in module.modules():
         if isinstance(layer, nn.TransformerEncoder):
@@ -74,9 +84,9 @@ def narrowed(module: nn.Module, by: int, loader: Any) -> Plan:
     return plan
 
 
-def fill(plan: Plan, seed: int) -> None:
-    """Give all parameters and buffers the first values of the narrow model."""
-    values = drawn(plan, seed)
+def fill(plan: Plan) -> None:
+    """Give all parameters and buffers the first values of the narrow model, drawn by the seed of the script."""
+    values = drawn(plan, torch.initial_seed(), begins_at_zero())
     for one in plan.layers:
         for _, tensor, _, _ in one.parts():
             tensor.data = values[id(tensor)]
@@ -125,7 +135,9 @@ def _inner(module: nn.Module) -> Iterator[list[tuple[str, nn.Module]]]:
             handle.remove()
 
 
-def _check(modules: Sequence[nn.Module], companions: Sequence[nn.Module], marked: bool) -> None:
+def _check(
+    modules: Sequence[nn.Module], companions: Sequence[nn.Module], optimizers: Sequence[Optimizer], marked: bool
+) -> None:
     if len(modules) > 1 and not marked:
         raise CannotShrink(f"shrink: prepare was given {len(modules)} models, whose places are unknown; {WIDTH}")
     for module in companions:
@@ -134,9 +146,12 @@ def _check(modules: Sequence[nn.Module], companions: Sequence[nn.Module], marked
                 f"shrink: prepare was given a {type(module).__name__} that is not trained, such as an average or a "
                 "teacher; train with S = 1"
             )
+    own = {id(parameter) for module in modules for parameter in module.parameters()}
+    held = [
+        parameter for optimizer in optimizers for group in optimizer.param_groups for parameter in group["params"]
+    ]
+    if any(id(parameter) not in own for parameter in held):
+        raise CannotShrink("shrink: the optimizer steps parameters of no model that `prepare` was given")
     for module in modules:
-        if any(type(parameter) not in (nn.Parameter, Tensor) for parameter in module.parameters()):
+        if any(type(parameter.data) is not Tensor for parameter in module.parameters()):
             raise CannotShrink(f"shrink: {type(module).__name__} is sharded or has tensors of another kind; S = 1")
-
-
-__all__ = ["kind_of", "narrowed", "shrink"]

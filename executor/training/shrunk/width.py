@@ -10,6 +10,7 @@ from typing import Any
 from .errors import CannotShrink
 
 VARIABLE = "COADAPT_SHRINK"  # a whole number: widths are divided by it
+ZERO = "COADAPT_SHRINK_ZERO"  # 1: readouts and query projections of narrow models begin at 0
 LEAST = 8  # Too few neurons are no sample of a wide layer's; mean-field limits need many.
 _known: dict[int, set[int]] = {}  # the narrow numbers that a script has computed from widths, and the wide ones
 
@@ -23,6 +24,19 @@ def divisor() -> int:
     if not text.isdecimal() or int(text) < 1:
         raise ValueError(f"{VARIABLE}: {text!r} is no divisor of widths; a whole number of at least 1 is accepted")
     return int(text)
+
+
+def begins_at_zero() -> bool:
+    """Return whether readouts and queries of narrow models begin at 0.
+
+    They do not by default: the target begins as its script says, and a narrow model that begins otherwise learns
+    otherwise (`python -m benchmarks.width_transfer` measures by how much).
+
+    Raises: ValueError, if the environment says neither 0 nor 1.
+    """
+    if (text := os.environ.get(ZERO, "0")) not in ("0", "1"):
+        raise ValueError(f"{ZERO}: {text!r} is neither 0 nor 1")
+    return text == "1"
 
 
 class Width(int):
@@ -40,12 +54,15 @@ class Width(int):
         return int(self), self.wide
 
 
-def width(wide: int) -> int:
+def width(wide: int, least: int = LEAST) -> int:
     """Return the width that this process gives to what is `wide` in the target.
+
+    Args:
+        least: the narrowest that is accepted. Numbers of heads may be small.
 
     Raises: CannotShrink, where it does not divide or gets too narrow.
     """
-    return wide if (by := divisor()) == 1 else Width(divided("width", wide, by), wide)
+    return wide if (by := divisor()) == 1 else Width(divided("width", wide, by, least), wide)
 
 
 def divided(what: str, wide: int, by: int, least: int = LEAST) -> int:
