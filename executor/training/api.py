@@ -137,8 +137,8 @@ def hyperparameters(**defaults: Any) -> Hyperparameters:
 def width(wide: int, least: int = LEAST_WIDTH) -> int:
     """Return `wide`, or its part in a narrow model that a study trains: `nn.Linear(64, coadapt.width(256))`.
 
-    A script that builds its model of such widths is narrowed by them, and else by rules of its layers. Widths may be
-    added, multiplied and divided. `least` is the narrowest that is accepted; numbers of heads may be small.
+    A script that builds its model of such widths is narrowed by them, and else by rules of its layers. Widths may
+    be added, multiplied and divided. `least` is the narrowest that is accepted; numbers of heads may be small.
 
     Raises: ValueError, in one sentence, where it does not divide or gets too narrow.
     """

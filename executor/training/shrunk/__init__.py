@@ -1,1 +1,1 @@
-"""A model S times narrower, whose best hyper-parameters are those of the wide one: maximal-update parametrisation."""
+"""Models that are S times narrower, and whose best hyper-parameters are those of the wide ones."""

@@ -1,4 +1,4 @@
-"""What is known of each kind of layer: its sizes, which of them are widths, and how torch begins its parameters."""
+"""What is known of each kind of layer: its sizes, which of them may be widths, and how torch begins it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch import nn
 from torch.nn.modules.batchnorm import _NormBase
 from torch.nn.modules.conv import _ConvNd, _ConvTransposeNd
 
-from .errors import WIDTH, CannotShrink
+from .errors import CannotShrink
 from .width import divided
 
 Layer = Any  # a module of a known kind, whose attributes are asked for by name
@@ -134,9 +134,8 @@ def _narrow_linear(name: str, sizes: Sizes, ins: Sequence[bool], out: bool, by: 
 def _narrow_conv(name: str, sizes: Sizes, ins: Sequence[bool], out: bool, by: int) -> dict[str, int]:
     channels = {key: sizes[key] for key in ("in_channels", "out_channels")}
     found = _narrow_linear(name, channels, ins, out, by) | {"groups": sizes["groups"]}
-    if sizes["groups"] > 1 and any(
-        ins
-    ):  # groups keep their size, so that depthwise convolutions stay what they are
+    # Groups keep their size, so that depthwise convolutions stay what they are.
+    if sizes["groups"] > 1 and any(ins):
         found["groups"] = divided(f"groups of {name}", sizes["groups"], by, least=1)
     if found["out_channels"] % found["groups"]:
         raise CannotShrink(
@@ -208,7 +207,7 @@ KINDS = (
         _layer_norm_sizes,
         _norm("normalized_shape", "weight", "bias"),
         _narrow_all,
-        True,
+        is_norm=True,
     ),
     Kind(
         (nn.GroupNorm,),
@@ -261,8 +260,6 @@ def layers_of(module: nn.Module) -> dict[str, nn.Module]:
 def check_supported(name: str, layer: Layer) -> None:
     """Raise CannotShrink for options of a layer that have no rule."""
     if getattr(layer, "max_norm", None) is not None:
-        raise CannotShrink(
-            f"shrink: {told(name, layer)} has max_norm, which has no rule; {WIDTH} and normalise there"
-        )
+        raise CannotShrink(f"shrink: {told(name, layer)} has max_norm, which has no rule; train with S = 1")
     if getattr(layer, "bias_k", None) is not None:
         raise CannotShrink(f"shrink: {told(name, layer)} has add_bias_kv, which has no rule; train with S = 1")

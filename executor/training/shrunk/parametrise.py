@@ -1,7 +1,7 @@
 """Maximal-update parametrisation: learning rates, first values and factors of a narrow model's layers.
 
-The target is the base, so that all factors are 1 there and its best learning rates are those that are found (Yang et
-al., "Tensor Programs V", NeurIPS'21, tables 8 and 9; Hydro, OSDI'23, section 4.1).
+The target is the base, so that all factors are 1 there and its best learning rates are those that are found.
+Sources: Yang et al., "Tensor Programs V", NeurIPS'21, tables 3 and 8; Hydro, OSDI'23, section 4.1.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from torch import Tensor, nn
 from .errors import CannotShrink
 from .layers import Part, Start, told
 from .plan import Plan, Sized
+
+PROJECTIONS = ("in_proj_weight", "q_proj_weight", "in_proj_bias")  # those whose first rows make the query
 
 
 class Family(Enum):
@@ -94,7 +96,7 @@ class Logits:
         own = dict(layer._parameters)
         self.own.append(own)
         width = layer.embed_dim
-        for name in ("in_proj_weight", "q_proj_weight", "in_proj_bias"):
+        for name in PROJECTIONS:
             if (held := own.get(name)) is not None:
                 query = held[:width] * self.factor
                 new = query if len(held) == width else torch.cat([query, held[width:]])
@@ -104,13 +106,18 @@ class Logits:
         layer._parameters.update(self.own.pop())
 
 
-def prepare_layers(plan: Plan) -> None:
-    """Let readouts and attention of a narrow model compute as the parametrisation asks."""
+def prepare_layers(plan: Plan) -> list[Any]:
+    """Let readouts and attention of a narrow model compute as the parametrisation asks.
+
+    Returns what takes that back: handles with `remove`.
+    """
+    handles: list[Any] = []
     for one in plan.layers:
         if (factor := readout_factor(one)) != 1:
-            one.layer.register_forward_pre_hook(Multiply(factor), with_kwargs=True)
+            handles.append(one.layer.register_forward_pre_hook(Multiply(factor), with_kwargs=True))
         if isinstance(one.layer, nn.MultiheadAttention):
-            _scale_logits(one)
+            handles += _scale_logits(one)
+    return handles
 
 
 def readout_factor(one: Sized) -> float:
@@ -121,12 +128,15 @@ def readout_factor(one: Sized) -> float:
     return found[0] if found else 1.0
 
 
-def _scale_logits(one: Sized) -> None:
+def _scale_logits(one: Sized) -> list[Any]:
     wide, narrow = (sizes["embed_dim"] // sizes["num_heads"] for sizes in (one.wide, one.narrow))
-    if wide != narrow:
-        logits = Logits((wide / narrow) ** 0.5)
-        one.layer.register_forward_pre_hook(logits.before)
-        one.layer.register_forward_hook(logits.after, always_call=True)
+    if wide == narrow:
+        return []
+    logits = Logits((wide / narrow) ** 0.5)
+    return [
+        one.layer.register_forward_pre_hook(logits.before),
+        one.layer.register_forward_hook(logits.after, always_call=True),
+    ]
 
 
 def drawn(plan: Plan, seed: int, zero: bool) -> dict[int, Tensor]:
@@ -170,9 +180,8 @@ def _values(one: Sized, wide: Part, narrow: Part, generator: torch.Generator) ->
 def _make_zero(one: Sized, name: str, values: Tensor) -> None:
     if readout_factor(one) != 1:
         values.zero_()
-    elif isinstance(one.layer, nn.MultiheadAttention) and one.narrow != one.wide:
-        if name in ("in_proj_weight", "in_proj_bias", "q_proj_weight"):
-            values[: one.narrow["embed_dim"]] = 0
+    elif isinstance(one.layer, nn.MultiheadAttention) and name in PROJECTIONS:
+        values[: one.narrow["embed_dim"]] = 0
 
 
 def draw(start: Start, shape: tuple[int, ...], generator: torch.Generator) -> Tensor:

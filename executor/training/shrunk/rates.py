@@ -32,8 +32,8 @@ def family_of(optimizer: Optimizer) -> Family:
     if type(optimizer) not in FAMILIES:
         names = ", ".join(kind.__name__ for kind in FAMILIES)
         raise CannotShrink(
-            f"shrink: the optimizer {type(optimizer).__name__} has no rule for learning rates by width; {names} of "
-            "torch.optim have"
+            f"shrink: the optimizer {type(optimizer).__name__} has no rule for learning rates by width; {names} "
+            "of torch.optim have"
         )
     if optimizer.state:
         raise CannotShrink("shrink: the optimizer has made steps, and a model that was trained cannot be narrowed")
@@ -41,12 +41,12 @@ def family_of(optimizer: Optimizer) -> Family:
 
 
 class LayerRates:
-    """Multiplies the learning rate of each parameter by its factor, while the optimizer makes a step and only then.
+    """Multiplies the learning rate of each parameter by its factor, while the optimizer makes a step.
 
-    The script's groups stay as they are for whoever looks at them: LR schedulers, also those made before, code that
-    sets `group["lr"]`, and checkpoints. Splitting groups for good would break those that set absolute rates, such as
-    `eta_min`. During a step, parameters with another factor than 1 are in groups of their own, behind the script's.
-    That is exact, since torch's optimizers keep state by parameter. Weight decay is divided by the factor, as its
+    The script's groups stay as they are for whoever looks at them: LR schedulers, also those made before, code
+    that sets `group["lr"]`, and checkpoints. Groups split for good would break what sets absolute rates, such as
+    `eta_min`. During a step, parameters with a factor are in groups of their own, behind the script's. That is
+    exact, since torch's optimizers keep state by parameter. Weight decay is divided by the factor, as its
     product with the rate is what a step takes off.
 
     Factors are kept by place and not by parameter, because a group of trials puts other parameters there.

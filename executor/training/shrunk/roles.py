@@ -1,7 +1,7 @@
 """Which sizes of a model are widths: found by one batch and the graph that autograd keeps of it.
 
-A layer's input has a width if another layer's output goes into it; else it is data. A layer is the model's output if
-what the model returns comes from it and no other layer takes it in. All other outputs have a width. Norms and
+A layer's input has a width if another layer's output goes into it; else it is data. A layer is the model's output
+if what the model returns comes from it and no other layer takes it in. All other outputs have a width. Norms and
 whatever has no parameters hand widths on. No tracing of the code is needed, so it may branch as it likes.
 """
 

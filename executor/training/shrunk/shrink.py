@@ -22,11 +22,11 @@ from .width import begins_at_zero, divisor, known
 def shrink(
     modules: Sequence[nn.Module], companions: Sequence[nn.Module], optimizers: Sequence[Optimizer], loader: Any
 ) -> None:
-    """Make models as many times narrower as `COADAPT_SHRINK` says, and their optimizers follow; 1 changes nothing.
+    """Make models as many times narrower as `COADAPT_SHRINK` says, and let optimizers follow; 1 changes nothing.
 
-    Models, parameters and optimizers stay the same objects. Models are narrowed by the rules of their layers, unless
-    the script built them narrow with `coadapt.width`. Either way they are parametrised by maximal update and drawn
-    anew, from the seed of the script.
+    Models, parameters and optimizers stay the same objects. Models are narrowed by the rules of their layers,
+    unless the script built them narrow with `coadapt.width`. Either way they are parametrised by maximal update
+    and drawn anew, from the seed of the script.
 
     Raises: CannotShrink, in one sentence, for what cannot be narrowed; models are as they were then.
     """
@@ -70,7 +70,7 @@ def narrowed(module: nn.Module, by: int, loader: Any) -> Plan:
     before = {tensor: tensor.data for one in plan.layers for _, tensor, _, _ in one.parts()}
     resize(plan, "narrow")
     fill(plan)
-    prepare_layers(plan)
+    handles = prepare_layers(plan)
     for layer in module.modules():
         if isinstance(layer, nn.TransformerEncoder):
             layer.use_nested_tensor = False  # of torch's fused kernels, which do not know our scale of logits
@@ -80,6 +80,8 @@ def narrowed(module: nn.Module, by: int, loader: Any) -> Plan:
         resize(plan, "wide")
         for tensor, data in before.items():
             tensor.data = data
+        for handle in handles:
+            handle.remove()
         raise
     return plan
 
@@ -107,7 +109,7 @@ def _try(module: nn.Module, found: roles.Roles) -> None:
     returned = [tuple(one.shape) for one in roles.tensors(output)]
     if returned != found.returned:
         raise CannotShrink(
-            f"shrink: the narrow {type(module).__name__} returns shapes {returned} and not {found.returned}; {WIDTH}"
+            f"shrink: the narrow {type(module).__name__} returns shapes {returned}, not {found.returned}; {WIDTH}"
         )
     if heads != found.heads:
         raise CannotShrink(
@@ -154,4 +156,4 @@ def _check(
         raise CannotShrink("shrink: the optimizer steps parameters of no model that `prepare` was given")
     for module in modules:
         if any(type(parameter.data) is not Tensor for parameter in module.parameters()):
-            raise CannotShrink(f"shrink: {type(module).__name__} is sharded or has tensors of another kind; S = 1")
+            raise CannotShrink(f"shrink: {type(module).__name__} has tensors of another kind, as sharded ones")
