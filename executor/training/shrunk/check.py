@@ -43,7 +43,7 @@ def growing(sizes: Mapping[int, Mapping[str, Sequence[float]]]) -> list[str]:
     for layer in sizes[divisors[0]]:
         last = [sizes[by][layer][-1] for by in divisors]
         if not all(map(math.isfinite, last)):
-            found.append(f"activations of layer '{layer}' are not finite after a few steps; lower learning rates")
+            found.append(f"activations of layer '{layer}' are not finite after some steps; lower the rate")
         elif all(last) and (slope := _slope(divisors, last)) > LARGEST_SLOPE:
             found.append(
                 f"activations of layer '{layer}' grow with width, to the power {slope:.2f}; settings that are best "

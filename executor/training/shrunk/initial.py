@@ -3,35 +3,55 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 from torch import Tensor, nn
 
 from .errors import CannotShrink
-from .layers import Start, told
-from .plan import Plan
+from .layers import Part, Start, told
+from .plan import Plan, Sized
 
 ERRORS = 6.0  # standard errors of a sample that are taken for chance
 REASON = "own initialisers and loaded or trained weights cannot be narrowed; train with S = 1"
 
 
-def check(plan: Plan, to: str) -> None:
-    """Refuse models whose parameters are not drawn as torch does for their layers.
+@dataclass(frozen=True)
+class Origin:
+    """A parameter or buffer, the layer that it was drawn for, and what is known of it there, wide and narrow."""
+
+    layer: Sized
+    name: str
+    tensor: Tensor
+    wide: Part
+    narrow: Part
+
+
+def origins(plan: Plan, to: str) -> list[Origin]:
+    """Return for each parameter and buffer the layer that torch drew it for; two layers may share it.
 
     Args:
         to: which sizes the model has now: "wide", or "narrow" where the script built it so.
 
-    Raises: CannotShrink, with the layer and what it has instead.
+    Raises: CannotShrink, for a parameter that is not drawn as torch does, with its layer and what it has instead.
     """
+    found: dict[int, Origin] = {}
+    wrong: dict[int, str] = {}
     for one in plan.layers:
         for name, tensor, wide, narrow in one.parts():
+            if id(tensor) in found:
+                continue
             part = wide if to == "wide" else narrow
+            values = _drawn(one.layer, tensor.detach())
             if tuple(tensor.shape) != part.shape:
-                raise CannotShrink(
-                    f"shrink: {told(one.name, one.layer)} has a {name} of shape {tuple(tensor.shape)}, and its "
-                    f"sizes ask for {part.shape}"
-                )
-            if strange := _strange(_drawn(one.layer, tensor.detach()), part.start):
-                raise CannotShrink(f"shrink: {told(one.name, one.layer)} has a {name} {strange}; {REASON}")
+                strange = f"of shape {tuple(tensor.shape)}, where its sizes ask for {part.shape}"
+            elif not (strange := _strange(values, part.start)):
+                found[id(tensor)] = Origin(one, name, tensor, wide, narrow)
+                continue
+            wrong.setdefault(id(tensor), f"shrink: {told(one.name, one.layer)} has a {name} {strange}; {REASON}")
+    for key, sentence in wrong.items():
+        if key not in found:
+            raise CannotShrink(sentence)
+    return list(found.values())
 
 
 def _drawn(layer: nn.Module, values: Tensor) -> Tensor:

@@ -10,10 +10,10 @@ from enum import Enum
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from .errors import CannotShrink
-from .layers import Part, Start, told
+from .layers import Part, told
 from .plan import Plan, Sized
 
 PROJECTIONS = ("in_proj_weight", "q_proj_weight", "in_proj_bias")  # those whose first rows make the query
@@ -26,13 +26,13 @@ class Family(Enum):
     ADAM = "Adam-like"
 
 
-def _ratio(wide: int | None, narrow: int | None) -> float:
+def ratio(wide: int | None, narrow: int | None) -> float:
     return wide / narrow if wide is not None and narrow is not None else 1.0
 
 
 def is_readout(wide: Part, narrow: Part) -> bool:
     """Return whether a weight sums over a width and makes none."""
-    return _ratio(wide.fan_in, narrow.fan_in) != 1 and _ratio(wide.fan_out, narrow.fan_out) == 1
+    return ratio(wide.fan_in, narrow.fan_in) != 1 and ratio(wide.fan_out, narrow.fan_out) == 1
 
 
 def rate_factor(wide: Part, narrow: Part, family: Family) -> float:
@@ -41,7 +41,7 @@ def rate_factor(wide: Part, narrow: Part, family: Family) -> float:
     With S the divisor: SGD-like 1/S, and 1 for weights between widths; Adam-like 1, and S for these. A readout's
     input is multiplied by S, so that it counts as one dimension of width.
     """
-    ins, outs = _ratio(wide.fan_in, narrow.fan_in), _ratio(wide.fan_out, narrow.fan_out)
+    ins, outs = ratio(wide.fan_in, narrow.fan_in), ratio(wide.fan_out, narrow.fan_out)
     if family is Family.ADAM:
         return ins if ins != 1 and outs != 1 else 1.0
     return 1 / ins if outs == 1 else ins / outs
@@ -63,7 +63,7 @@ def rate_factors(plan: Plan, family: Family) -> dict[int, float]:
                 )
     for bare in plan.bare:
         ratio = (
-            max(_ratio(*pair) for pair in zip(bare.wide, bare.parameter.shape, strict=True)) if bare.wide else 1.0
+            max(ratio(*pair) for pair in zip(bare.wide, bare.parameter.shape, strict=True)) if bare.wide else 1.0
         )
         found[id(bare.parameter)] = 1 / ratio if family is Family.SGD else 1.0
     return found
@@ -122,7 +122,7 @@ def prepare_layers(plan: Plan) -> list[Any]:
 
 def readout_factor(one: Sized) -> float:
     """Return by what the input of a layer is multiplied: 1 if it is no readout."""
-    found = [_ratio(wide.fan_in, narrow.fan_in) for _, _, wide, narrow in one.parts() if is_readout(wide, narrow)]
+    found = [ratio(wide.fan_in, narrow.fan_in) for _, _, wide, narrow in one.parts() if is_readout(wide, narrow)]
     if found and isinstance(one.layer, nn.MultiheadAttention):
         raise CannotShrink(f"shrink: {told(one.name, one.layer)} has keys of a width and queries of none; no rule")
     return found[0] if found else 1.0
@@ -137,58 +137,3 @@ def _scale_logits(one: Sized) -> list[Any]:
         one.layer.register_forward_pre_hook(logits.before),
         one.layer.register_forward_hook(logits.after, always_call=True),
     ]
-
-
-def drawn(plan: Plan, seed: int, zero: bool) -> dict[int, Tensor]:
-    """Return first values for each parameter and buffer of a narrow model, by its id.
-
-    Weights between widths are drawn as torch does for their sizes, and others as in the target. Layers that are
-    copies of each other stay so, as those of a TransformerEncoder.
-
-    Args:
-        zero: whether readouts and query projections are 0 instead, as in a target that begins so.
-    """
-    generator = torch.Generator().manual_seed(seed)
-    found: dict[int, Tensor] = {}
-    copies: dict[Any, Tensor] = {}
-    elsewhere = {id(tensor) for one in plan.layers if readout_factor(one) == 1 for _, tensor, _, _ in one.parts()}
-    for one in plan.layers:
-        is_readout = readout_factor(one) != 1
-        for name, tensor, wide, narrow in one.parts():
-            if id(tensor) in found or (is_readout and id(tensor) in elsewhere):
-                continue  # a table that is also the readout begins as a table
-            first = tensor.detach().flatten()[:8].tolist()
-            key = (name, narrow.shape, *first)
-            if wide.start.kind == "constant" or key not in copies:
-                copies[key] = _values(one, wide, narrow, generator)
-            values = copies[key].to(tensor, copy=True)
-            if zero:
-                _make_zero(one, name, values)
-            found[id(tensor)] = values
-    return found
-
-
-def _values(one: Sized, wide: Part, narrow: Part, generator: torch.Generator) -> Tensor:
-    ins, outs = _ratio(wide.fan_in, narrow.fan_in), _ratio(wide.fan_out, narrow.fan_out)
-    factor = ins**0.5 if ins != 1 and outs != 1 else 1.0
-    values = draw(Start(wide.start.kind, wide.start.scale * factor), narrow.shape, generator)
-    if (padding := getattr(one.layer, "padding_idx", None)) is not None:
-        values[padding] = 0
-    return values
-
-
-def _make_zero(one: Sized, name: str, values: Tensor) -> None:
-    if readout_factor(one) != 1:
-        values.zero_()
-    elif isinstance(one.layer, nn.MultiheadAttention) and name in PROJECTIONS:
-        values[: one.narrow["embed_dim"]] = 0
-
-
-def draw(start: Start, shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
-    """Return values as torch begins a parameter."""
-    values = torch.empty(shape)
-    if start.kind == "uniform":
-        return values.uniform_(-start.scale, start.scale, generator=generator)
-    if start.kind == "normal":
-        return values.normal_(0, start.scale, generator=generator)
-    return values.fill_(start.scale)

@@ -12,8 +12,10 @@ from torch.optim import Optimizer
 
 from . import activations, initial, roles
 from .errors import WIDTH, CannotShrink
+from .first_values import drawn
+from .initial import Origin
 from .layers import layers_of, told
-from .parametrise import drawn, prepare_layers, rate_factors
+from .parametrise import prepare_layers, rate_factors
 from .plan import Plan, by_marks, by_rules, resize
 from .rates import LayerRates, family_of
 from .width import begins_at_zero, divisor, known
@@ -45,16 +47,23 @@ def _shrink(
     families = [family_of(optimizer) for optimizer in optimizers]
     marked = bool(known())
     _check(modules, companions, optimizers, marked)
-    if marked:
-        plan = by_marks(modules)
-        initial.check(plan, "narrow")
-    else:
-        plan = narrowed(modules[0], by, loader)
+    plan = as_marked(modules) if marked else narrowed(modules[0], by, loader)
     for optimizer, family in zip(optimizers, families, strict=True):
         LayerRates(optimizer, rate_factors(plan, family))
-    if marked:
-        fill(plan)
-        prepare_layers(plan)
+
+
+def as_marked(modules: Sequence[nn.Module]) -> Plan:
+    """Parametrise models that the script built narrow. Return what was done.
+
+    Raises: CannotShrink; the models are as they were then.
+    """
+    plan = by_marks(modules)
+    origins = initial.origins(plan, "narrow")
+    for module in modules:
+        _leave_nested(module)
+    fill(plan, origins)
+    prepare_layers(plan)
+    return plan
 
 
 def narrowed(module: nn.Module, by: int, loader: Any) -> Plan:
@@ -66,37 +75,40 @@ def narrowed(module: nn.Module, by: int, loader: Any) -> Plan:
     device = next((parameter.device for parameter in module.parameters()), torch.device("cpu"))
     found = roles.find(module, layers, roles.few_samples(loader, device))
     plan = by_rules(module, found, by)
-    initial.check(plan, "wide")
-    before = {tensor: tensor.data for one in plan.layers for _, tensor, _, _ in one.parts()}
+    origins = initial.origins(plan, "wide")
+    before = [origin.tensor.data for origin in origins]
     resize(plan, "narrow")
-    fill(plan)
+    fill(plan, origins)
     handles = prepare_layers(plan)
-    for layer in module.modules():
-        if isinstance(layer, nn.TransformerEncoder):
-            layer.use_nested_tensor = False  # of torch's fused kernels, which do not know our scale of logits
+    _leave_nested(module)
     try:
         _try(module, found)
     except CannotShrink:
         resize(plan, "wide")
-        for tensor, data in before.items():
-            tensor.data = data
+        for origin, data in zip(origins, before, strict=True):
+            origin.tensor.data = data
         for handle in handles:
             handle.remove()
         raise
     return plan
 
 
-def fill(plan: Plan) -> None:
+def _leave_nested(module: nn.Module) -> None:
+    """Keep encoders from nested tensors, which only kernels take that know no other scale of logits."""
+    for layer in module.modules():
+        if isinstance(layer, nn.TransformerEncoder):
+            layer.use_nested_tensor = False
+
+
+def fill(plan: Plan, origins: Sequence[Origin]) -> None:
     """Give all parameters and buffers the first values of the narrow model, drawn by the seed of the script."""
-    values = drawn(plan, torch.initial_seed(), begins_at_zero())
-    for one in plan.layers:
-        for _, tensor, _, _ in one.parts():
-            tensor.data = values[id(tensor)]
-            tensor.grad = None
+    for origin, values in zip(origins, drawn(plan, origins, torch.initial_seed(), begins_at_zero()), strict=True):
+        origin.tensor.data = values
+        origin.tensor.grad = None
 
 
 def _try(module: nn.Module, found: roles.Roles) -> None:
-    """Run the narrow model once, as the wide one was. Raises: CannotShrink, where widths are written in the code."""
+    """Run the narrow model as the wide one was. Raises: CannotShrink, where widths are written in the code."""
     with _inner(module) as running:
         try:
             output, heads = roles.run(module, found.call)
@@ -145,8 +157,8 @@ def _check(
     for module in companions:
         if any(True for _ in module.parameters()):
             raise CannotShrink(
-                f"shrink: prepare was given a {type(module).__name__} that is not trained, such as an average or a "
-                "teacher; train with S = 1"
+                f"shrink: prepare was given a {type(module).__name__} that is not trained, such as an average or "
+                "a teacher; train with S = 1"
             )
     own = {id(parameter) for module in modules for parameter in module.parameters()}
     held = [
