@@ -46,8 +46,8 @@ def growing(sizes: Mapping[int, Mapping[str, Sequence[float]]]) -> list[str]:
             found.append(f"activations of layer '{layer}' are not finite after some steps; lower the rate")
         elif all(last) and (slope := _slope(divisors, last)) > LARGEST_SLOPE:
             found.append(
-                f"activations of layer '{layer}' grow with width, to the power {slope:.2f}; settings that are best "
-                "for a narrow model are not so for the target"
+                f"activations of layer '{layer}' grow with width, to the power {slope:.2f}; settings that are "
+                "best for a narrow model are not so for the target"
             )
     return found
 

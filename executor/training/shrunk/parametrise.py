@@ -62,10 +62,8 @@ def rate_factors(plan: Plan, family: Family) -> dict[int, float]:
                     "which learning rates differ"
                 )
     for bare in plan.bare:
-        ratio = (
-            max(ratio(*pair) for pair in zip(bare.wide, bare.parameter.shape, strict=True)) if bare.wide else 1.0
-        )
-        found[id(bare.parameter)] = 1 / ratio if family is Family.SGD else 1.0
+        grown = max(map(ratio, bare.wide, bare.parameter.shape), default=1.0)
+        found[id(bare.parameter)] = 1 / grown if family is Family.SGD else 1.0
     return found
 
 

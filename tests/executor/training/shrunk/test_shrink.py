@@ -10,7 +10,6 @@ import pytest
 import torch
 import torch.nn.functional as F
 from coadapt.executor.training.shrunk.errors import CannotShrink
-from coadapt.executor.training.shrunk.parametrise import Logits
 from coadapt.executor.training.shrunk.shrink import shrink
 from coadapt.executor.training.shrunk.width import ZERO, width
 from torch import Tensor, nn
@@ -196,9 +195,9 @@ def test_without_a_divisor_nothing_changes(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_the_target_begins_as_the_script_says_and_a_narrow_model_alike(monkeypatch: pytest.MonkeyPatch) -> None:
     model = mlp(512)
-    before = [float(one.std()) for one in model.parameters()]
+    before = [float(one.detach().std()) for one in model.parameters()]
     narrow(model, 8, monkeypatch)
-    after = [float(one.std()) for one in model.parameters()]
+    after = [float(one.detach().std()) for one in model.parameters()]
     one = pytest.approx(1.0, abs=0.2)
     assert [b / a for a, b in zip(before, after, strict=True)] == [
         one,
@@ -294,7 +293,7 @@ def test_a_failing_forward_leaves_projections_as_they_were(monkeypatch: pytest.M
     narrow(model, 4, monkeypatch, WORDS)
     inner = model.blocks.layers[0].self_attn
     own = inner.in_proj_weight
-    with pytest.raises(Exception):  # noqa: B017 (whatever torch says)
+    with pytest.raises(AssertionError, match="expecting embedding dimension of 16"):
         inner(*[torch.randn(2, 6, 15)] * 3)
     assert inner.in_proj_weight is own
 
@@ -304,7 +303,6 @@ def test_a_narrow_model_is_copied_with_its_factors(monkeypatch: pytest.MonkeyPat
     narrow(model, 4, monkeypatch, WORDS)
     x = torch.randint(0, 12, (4, 6))
     torch.testing.assert_close(copy.deepcopy(model)(x), model(x))
-    assert isinstance(Logits(2.0), Logits)
 
 
 class Viewed(nn.Module):
@@ -353,11 +351,6 @@ class Recurrent(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         return self.last(self.inner(self.table(x))[0].mean(1))
-
-
-class Two(nn.Module):
-    def forward(self, a: Tensor, b: Tensor, c: Tensor) -> Tensor:
-        return a + b + c
 
 
 def changed(change: Callable[[nn.Module], Any]) -> Callable[[], nn.Module]:
