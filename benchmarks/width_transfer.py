@@ -3,16 +3,18 @@
     python -m benchmarks.width_transfer [--seeds 3] [--lr-seeds 2] [--steps 30]
 
 A script's model is narrowed by S as a study narrows it; S = 1 is the plain script. Data are scikit-learn's digits.
+An MLP of width 4096 trains with SGD, and a Transformer of width 512 with Adam, at S = 1, 2, 4, 8.
 
-* lr_argmin_shift: the most steps of 2 by which the best learning rate at S = 2, 4, 8 differs from that at S = 1.
-  An MLP of width 4096 with SGD and with Adam, and a Transformer of width 512 with Adam. By {model} too.
-* standard/lr_argmin_shift: the same for models that are as narrow, with torch's own parametrisation.
-* lr_regret, standard/lr_regret: what the target's loss is with the best rate of S = 8, over that with its own best.
-* activation_diff: the largest difference of a layer's mean |activation| over S from that at S = 1, after 10 steps at
-  a quarter of the best learning rate. activation_change_diff: of its mean change since the start, for hidden layers.
-* spearman: of the losses of 12 settings of a CNN with BatchNorm at S = 1 and 8, mean of all seeds.
-  top1_equal: 1 if the best setting is the same one. wider_is_better: settings whose target is better than S = 8.
-* zero/...: figures where readouts and query projections of narrow models begin at 0, as in Hydro.
+* lr_argmin_shift: the most steps of 2 by which the best learning rate at some S differs from that at S = 1.
+* lr_regret: what the target's loss is with the best rate of S = 8, less that with its own best rate.
+* activation_diff: the largest difference of a layer's mean |activation| at some S from that at S = 1, over the
+  latter, after twice as many steps at a quarter of the best rate, mean of seeds.
+  activation_change_diff: the same of mean |change| since the start.
+* standard/...: the same for models that are as narrow, as torch makes and trains them.
+* zero/...: where readouts and query projections of narrow models begin at 0, as in Hydro.
+* spearman: between the losses of 12 settings of a CNN with BatchNorm at S = 1 and 8, each the mean of seeds.
+  spearman_of_seeds: the mean of that of each seed. top1_equal: 1 if the best setting is the same one.
+  wider_is_better: the share of settings with which the target is better than S = 8.
 """
 
 from __future__ import annotations
@@ -28,7 +30,6 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from coadapt.executor.training.shrunk import width as widths
-from coadapt.executor.training.shrunk.activations import Activations
 from coadapt.executor.training.shrunk.shrink import shrink
 from scipy.stats import spearmanr
 from sklearn.datasets import load_digits
@@ -41,6 +42,7 @@ from .harness import finish, table
 DIVISORS = (1, 2, 4, 8)
 BATCH, CLASSES = 64, 10
 Settings = Mapping[str, float]
+Sizes = tuple[float, float]
 
 
 class Transformer(nn.Module):
@@ -82,6 +84,11 @@ def mlp(width: int) -> nn.Module:
     )
 
 
+def squared(output: Tensor, classes: Tensor) -> Tensor:
+    """Return half the squared distance to the class. Cross entropy would hide rates that are too large for SGD."""
+    return (output - F.one_hot(classes, CLASSES)).square().sum(1).mean() / 2
+
+
 @dataclass(frozen=True)
 class Case:
     """A target model, its optimizer, and the exponents of 2 that its learning rates are tried with."""
@@ -93,17 +100,11 @@ class Case:
     loss: Callable[[Tensor, Tensor], Tensor] = F.cross_entropy
 
 
-def squared(output: Tensor, classes: Tensor) -> Tensor:
-    """Return the squared distance to the class, half of it: cross entropy hides rates that are too large for SGD."""
-    return (output - F.one_hot(classes, CLASSES)).square().sum(1).mean() / 2
-
-
 CASES = {
-    "mlp_sgd": Case(mlp, 4096, "SGD", range(-7, 2), squared),
-    "mlp_adam": Case(mlp, 4096, "Adam", range(-14, -5)),
-    "transformer": Case(Transformer, 512, "Adam", range(-13, -5)),
+    "mlp": Case(mlp, 4096, "SGD", range(-7, 0), squared),
+    "transformer": Case(Transformer, 512, "Adam", range(-13, -6)),
 }
-# Settings of the CNN: spread over four powers of 10 of rates, momentum and batch size.
+# Of the CNN: spread over four powers of 10 of rates, momentum and batch size.
 SETTINGS: Sequence[Settings] = (
     {"lr": 0.5, "momentum": 0.0, "batch": 64},
     {"lr": 0.3, "momentum": 0.9, "batch": 128},
@@ -203,21 +204,18 @@ def regret(curves: Mapping[int, Sequence[float]]) -> float:
     return float(curves[1][int(np.argmin(curves[8]))] - min(curves[1]))
 
 
-def sizes(case: Case, by: int, lr: float, seeds: int, data: Any, how: str) -> dict[str, tuple[float, float]]:
-    """Return by layer the mean size of activations after ten steps, and of their change since the start."""
-    found: dict[str, list[tuple[float, float]]] = {}
-    x = data[0][:BATCH]
+def sizes(case: Case, by: int, lr: float, seeds: int, steps: int, data: Any, how: str) -> dict[str, Sizes]:
+    """Return by layer the mean size of its activations after some steps, and of their change since the start."""
+    found: dict[str, list[Sizes]] = {}
+    x = data[0][:256]
     for seed in range(seeds):
         script = Script(case, by, {"lr": lr}, seed, data, how)
         first = given(script.model, x)
-        script.train(10)
+        script.train(steps)
         for name, after in given(script.model, x).items():
             change = float((after - first[name]).abs().mean())
             found.setdefault(name, []).append((float(after.abs().mean()), change))
-    return {
-        name: (float(np.mean([a for a, _ in of])), float(np.mean([b for _, b in of])))
-        for name, of in found.items()
-    }
+    return {name: tuple(np.mean(of, axis=0).tolist()) for name, of in found.items()}
 
 
 def given(model: nn.Module, x: Tensor) -> dict[str, Tensor]:
@@ -231,11 +229,8 @@ def given(model: nn.Module, x: Tensor) -> dict[str, Tensor]:
         return hook
 
     kinds = (nn.Linear, nn.Embedding, nn.MultiheadAttention)
-    handles = [
-        layer.register_forward_hook(keep(name))
-        for name, layer in model.named_modules()
-        if isinstance(layer, kinds)
-    ]
+    layers = [(name, layer) for name, layer in model.named_modules() if isinstance(layer, kinds)]
+    handles = [layer.register_forward_hook(keep(name)) for name, layer in layers]
     with torch.no_grad():
         model(x)
     for handle in handles:
@@ -243,50 +238,71 @@ def given(model: nn.Module, x: Tensor) -> dict[str, Tensor]:
     return found
 
 
+def rates(name: str, case: Case, options: argparse.Namespace, data: Any) -> dict[str, float]:
+    """Return the figures of one model: of learning rates and activations over widths."""
+    figures: dict[str, float] = {}
+    target = sweep(case, 1, options.lr_seeds, options.steps, data)
+    lr = 2.0 ** case.exponents[int(np.argmin(target))] / 4
+    rows: list[list[object]] = [["the script", 1, *target]]
+    base = sizes(case, 1, lr, options.seeds, 2 * options.steps, data, "ours")
+    layers: list[list[object]] = []
+    for how in ("ours", "standard", "zero"):
+        curves = {1: target}
+        diffs: list[tuple[float, float]] = []
+        for by in DIVISORS[1:]:
+            curves[by] = sweep(case, by, options.lr_seeds, options.steps, data, how)
+            rows.append([how, by, *curves[by]])
+            own = sizes(case, by, lr, options.seeds, 2 * options.steps, data, how)
+            ratios = {layer: (own[layer][0] / base[layer][0], own[layer][1] / base[layer][1]) for layer in base}
+            layers.append([how, by, *[f"{size:.2f} {change:.2f}" for size, change in ratios.values()]])
+            diffs += [(abs(size - 1), abs(change - 1)) for size, change in ratios.values()]
+        prefix = "" if how == "ours" else f"{how}/"
+        figures[f"{prefix}{name}/lr_argmin_shift"] = shift(curves)
+        figures[f"{prefix}{name}/lr_regret"] = round(regret(curves), 4)
+        for at, what in enumerate(("activation_diff", "activation_change_diff")):
+            figures[f"{prefix}{name}/{what}"] = round(max(diff[at] for diff in diffs), 4)
+    table(f"{name}: loss by learning rate", ["", "S", *[f"2^{e}" for e in case.exponents]], rows)
+    table(f"{name}: size and change of activations, over those at S = 1", ["", "S", *base], layers)
+    return figures
+
+
+def ranks(seeds: int, data: Any) -> dict[str, float]:
+    """Return how far the settings of the CNN keep their ranks from S = 8 to S = 1."""
+    case = Case(Cnn, 64, "SGD", ())
+    losses = np.zeros((2, seeds, len(SETTINGS)))
+    for place in np.ndindex(losses.shape):
+        script = Script(case, (1, 8)[place[0]], SETTINGS[place[2]], place[1], data)
+        script.train(40)
+        losses[place] = script.loss()
+    mean = losses.mean(1)
+    rows = [[*setting.values(), *pair] for setting, pair in zip(SETTINGS, mean.T, strict=True)]
+    table("CNN: loss by setting", ["rate", "momentum", "batch size", "S = 1", "S = 8"], rows)
+    each = [spearmanr(losses[0, seed], losses[1, seed]).statistic for seed in range(seeds)]
+    return {
+        "spearman": round(float(spearmanr(*mean).statistic), 4),
+        "spearman_of_seeds": round(float(np.mean(each)), 4),
+        "top1_equal": int(np.argmin(mean[0]) == np.argmin(mean[1])),
+        "wider_is_better": float((mean[0] < mean[1]).mean()),
+    }
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=at_least(1), default=3, help="of settings and activations")
     parser.add_argument("--lr-seeds", type=at_least(1), default=2, help="of learning rates")
     parser.add_argument("--steps", type=at_least(10), default=30)
-    parser.add_argument("--only", default=",".join(CASES))
     options = parser.parse_args()
     torch.set_num_threads(1)
     data = digits()
-    figures: dict[str, float] = {}
-    for name in options.only.split(","):
-        case = CASES[name]
-        target = sweep(case, 1, options.lr_seeds, options.steps, data)
-        rows = [["target", 1, *target]]
-        best_lr = 2.0 ** case.exponents[int(np.argmin(target))]
-        base = None
-        for how in ("ours", "zero", "standard"):
-            curves = {1: target}
-            for by in DIVISORS[1:]:
-                curves[by] = sweep(case, by, options.lr_seeds, options.steps, data, how)
-                rows.append([how, by, *curves[by]])
-            prefix = "" if how == "ours" else f"{how}/"
-            figures[f"{prefix}{name}/lr_argmin_shift"] = shift(curves)
-            figures[f"{prefix}{name}/lr_regret"] = round(regret(curves), 4)
-            base = base or sizes(case, 1, best_lr / 4, options.seeds, data, "ours")
-            diff, change = [], []
-            for by in DIVISORS[1:]:
-                own = sizes(case, by, best_lr / 4, options.seeds, data, how)
-                diff += [abs(own[layer][0] / base[layer][0] - 1) for layer in base]
-                change += [abs(own[layer][1] / base[layer][1] - 1) for layer in list(base)[:-1]]
-                print(
-                    how,
-                    by,
-                    {
-                        layer: (round(own[layer][0] / base[layer][0], 3), round(own[layer][1] / base[layer][1], 3))
-                        for layer in base
-                    },
-                    flush=True,
-                )
-            figures[f"{prefix}{name}/activation_diff"] = round(max(diff), 4)
-            figures[f"{prefix}{name}/activation_change_diff"] = round(max(change), 4)
-        table(name, ["", "S", *[f"2^{e}" for e in case.exponents]], rows)
-        print(figures, flush=True)
-    finish("width_transfer", figures)
+    found = ranks(options.seeds, data)
+    for name, case in CASES.items():
+        found |= rates(name, case, options, data)
+    figures = {
+        "lr_argmin_shift": max(found[f"{name}/lr_argmin_shift"] for name in CASES),
+        "standard/lr_argmin_shift": min(found[f"standard/{name}/lr_argmin_shift"] for name in CASES),
+        "activation_diff": max(found[f"{name}/activation_diff"] for name in CASES),
+    }
+    finish("width_transfer", figures | found)
 
 
 if __name__ == "__main__":
