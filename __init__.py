@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         shard_mesh,
         steps,
         weight,
+        width,
         world_size,
     )
 
@@ -54,6 +55,7 @@ __all__ = [
     "steps",
     "submit",
     "weight",
+    "width",
     "world_size",
 ]
 _OFFERED = {

@@ -35,6 +35,9 @@ from .sessions.torchrun_session import TorchrunSession
 from .sessions.trials_session import TrialsSession
 from .sharding.models import is_sharded
 from .sharding.shards import TIMEOUT, Shards, of_environment
+from .shrunk.shrink import shrink
+from .shrunk.width import LEAST as LEAST_WIDTH
+from .shrunk.width import width as narrow_width
 from .state.prepared import Prepared, identify
 from .tracking.forwarding import Trackers
 
@@ -98,6 +101,7 @@ def prepare(*objects: Any, loss: str = "auto") -> tuple[Any, ...]:
         raise ValueError(f"prepare: loss {loss!r} is none of {', '.join(LOSSES)}")
     kind = LOSSES[loss]
     prepared = identify(objects, _shards(objects))
+    shrink(prepared.modules, prepared.companions, prepared.optimizers, prepared.loader)
     if _channel is not None and messages.TRIALS in os.environ:
         _session = _group_of_job(prepared, _channel)
         return _session.objects
@@ -145,6 +149,17 @@ def hyperparameters(**defaults: Any) -> Hyperparameters:
     Raises: ValueError, in one sentence, if the study sets a value that is not named here.
     """
     return chosen(defaults, trials_of_environment())
+
+
+def width(wide: int, least: int = LEAST_WIDTH) -> int:
+    """Return `wide`, or its part in a narrow model that a study trains: `nn.Linear(64, coadapt.width(256))`.
+
+    A script that builds its model of such widths is narrowed by them, and else by rules of its layers. Widths may
+    be added, multiplied and divided. `least` is the narrowest that is accepted; numbers of heads may be small.
+
+    Raises: ValueError, in one sentence, where it does not divide or gets too narrow.
+    """
+    return narrow_width(wide, least)
 
 
 def shard_mesh() -> DeviceMesh:
