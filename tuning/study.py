@@ -65,8 +65,9 @@ class _Decision:
             self._propose()
             self._climb()
         if not state.finished:
-            self._start_waiting()
+            self._start_waiting(whole=True)
             self._start_target_early()
+            self._start_waiting()
             self._merge_groups()
             self._split_groups()
         return self._asked()
@@ -186,21 +187,39 @@ class _Decision:
                 if key in stopped:
                     self._leave(key, RunState.STOPPED)
             if self.merge:
-                self._park({self.state.runs[key].group for key in arrived if key not in stopped})
+                self._park({self.state.runs[key].group for key in arrived if key not in stopped}, rung)
 
-    def _park(self, ids: Iterable[str]) -> None:
-        """Let groups that have thinned end at a rung, while other trials could use the GPU better."""
-        waiting = any(run.state is RunState.WAITING for run in self._searched().values())
-        if not waiting and not self._proposes_more():
-            return
-        for id in sorted(ids):
+    def _park(self, ids: Iterable[str], rung: int) -> None:
+        """Let groups that have thinned end at a rung where their GPU can be used better.
+
+        That is by trials which fill it, or by others that wait at this rung, too.
+        """
+        fuller = self._proposes_more() or self._fill()
+        for id in sorted(ids, key=lambda id: (len(self.state.groups[id].runs), id)):
             group = self.state.groups[id]
             if group.state.over or group.cancelled or len(group.runs) >= FULL:
+                continue
+            if not (fuller or self._mates(self._kind(group.runs[0]), rung)):
                 continue
             for key in list(group.runs):
                 run = self.state.runs[key]
                 run.origin = Origin(id, key, run.epoch)
                 self._leave(key, RunState.WAITING)
+
+    def _fill(self) -> bool:
+        """Return whether trials wait that fill a GPU: as many at the same epoch."""
+        count: dict[tuple[Kind, int], int] = {}
+        for key, run in self._searched().items():
+            if run.state is RunState.WAITING:
+                place = (self._kind(key), run.epoch)
+                count[place] = count.get(place, 0) + 1
+        return any(one >= FULL for one in count.values())
+
+    def _mates(self, kind: Kind, rung: int) -> bool:
+        return any(
+            run.state is RunState.WAITING and run.epoch == rung and self._kind(key) == kind
+            for key, run in self._searched().items()
+        )
 
     def _leave(self, key: int, state: RunState) -> None:
         """Take a run out of its group; the group ends with its last."""
@@ -321,16 +340,34 @@ class _Decision:
     def _elapsed_s(self) -> float:
         return self.seen.now_s - (self.state.began_s or 0.0)
 
-    def _start_target_early(self) -> None:
+    def _target_due(self) -> list[int]:
+        """Return the best trial so far, if its target is to be trained before the search ends and is not yet."""
         state, study = self.state, self.study
         if study.shrink == 1 or study.eager >= 1 or self._progress() < study.eager:
-            return
+            return []
         if study.ladder[state.stage] == 1 and state.stage >= 0:
-            return  # the targets of the ladder train
-        metrics = {key: run.last for key, run in self._searched().items() if run.last is not None}
-        best = promoted(metrics, 1, self.mode)
-        if not best or any(run.trial == best[0] and run.shrink == 1 for run in state.runs.values()):
+            return []  # the targets of the ladder train
+        best = promoted(self._settled(), 1, self.mode)
+        return [one for one in best if not any(r.trial == one and r.shrink == 1 for r in state.runs.values())]
+
+    def _settled(self) -> dict[int, float | None]:
+        """Return metrics that do not change from epoch to epoch: at the end, at the last rung, or past the half."""
+        found: dict[int, float | None] = {}
+        for key, run in self._searched().items():
+            if not run.open:
+                found[key] = run.last
+            elif run.decided:
+                found[key] = run.rungs[run.decided]
+            elif not self.rungs and 2 * run.epoch >= self.epochs:
+                found[key] = run.last
+        return {key: metric for key, metric in found.items() if metric is not None}
+
+    def _start_target_early(self) -> None:
+        state, study = self.state, self.study
+        best = self._target_due()
+        if not best:
             return
+        metrics = self._settled()
         running = {key: run.epoch / self.epochs for key, run in self._targets().items() if run.open}
         answer = eager(self.idle, running, study.promote)
         if answer is Eager.WAIT:
@@ -368,13 +405,17 @@ class _Decision:
             for group in self.state.groups.values()
         )
 
-    def _start_waiting(self) -> None:
+    def _start_waiting(self, whole: bool = False) -> None:
         """Ask for groups of what waits: as many as GPUs are idle, and some that wait where none is.
 
-        Promoted trials are always asked for: the cluster weighs them.
+        Promoted trials are always asked for: the cluster weighs them. `whole`: trials that left thinned groups
+        wait for others, unless they fill a GPU.
         """
         while waiting := {key: run for key, run in self.state.runs.items() if run.state is RunState.WAITING}:
             bucket = self._fullest(waiting)
+            partly = 0 < waiting[bucket[0]].decided == waiting[bucket[0]].epoch and len(bucket) < FULL
+            if whole and partly and waiting[bucket[0]].shrink == self.study.shrink:
+                return
             shrink = waiting[bucket[0]].shrink
             if shrink == 1 and self.study.shrink > 1:
                 self._new_group(bucket[:1])  # a target trains alone, on as many GPUs as it is worth
@@ -387,7 +428,8 @@ class _Decision:
                 return
             kinds = {key: self._kind(key) for key in bucket}
             most = {kind: self._most(kind, shrink) for kind in set(kinds.values())}
-            gpus = max(self.idle - open, 1) + (self._running() if shrink == self.study.shrink else 0)
+            new = shrink == self.study.shrink and not waiting[bucket[0]].epoch
+            gpus = max(self.idle - open, 1) + (self._running() if new else 0)
             for _, members in plan_groups(kinds, most, gpus)[:room]:
                 self._new_group(members)
 

@@ -176,6 +176,7 @@ ROOMS: dict[str, set[str]] = {
         "scheduler/scaling",
         "scheduler/services",
         "scheduler/sharing",
+        "tuning",
     },
     "tuning": {"core"},
     "tuning/live": {"core", "client", "tuning"},
