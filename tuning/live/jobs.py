@@ -36,8 +36,9 @@ def job_of(
         "trials": trials,
     }
     if asked.elastic:
-        spec["training"] = {name: one for name, one in base.get("training", {}).items() if name != "target"}
-        return spec
+        training = {name: one for name, one in base.get("training", {}).items() if name != "target"}
+        # It is measured as it trains: what a profile run takes is worth more at the end of a study.
+        return spec | {"training": training, "profile": base.get("profile", False)}
     resources, training = base.get("resources", {}), base.get("training", {})
     return spec | {
         "resources": {"gpus": 1, **{name: resources[name] for name in _OF_RESOURCES if name in resources}},

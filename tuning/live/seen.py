@@ -133,16 +133,15 @@ def _times(study: StudyFile, state: StudyState, known: Known) -> dict[tuple[Kind
         for (before, began_s, trials), (after, ended_s, _) in pairwise(epochs):
             if after == before + 1:
                 points.setdefault((kind, group.shrink), []).append((trials, ended_s - began_s))
-    return {key: _line(found) for key, found in points.items()}
+    # Of groups of one size nobody knows how much of an epoch is each trial's.
+    return {key: _line(found) for key, found in points.items() if len({n for n, _ in found}) > 1}
 
 
 def _line(points: Sequence[tuple[int, float]]) -> EpochTime:
-    """Return the line of seconds over trials that is nearest to what was measured; no part of it is below 0."""
+    """Return the line of seconds over trials, of at least two numbers, that is nearest; no part is below 0."""
     count, mean_n = len(points), math.fsum(n for n, _ in points) / len(points)
     mean_s = math.fsum(seconds for _, seconds in points) / count
     spread = math.fsum((n - mean_n) ** 2 for n, _ in points)
-    if not spread:
-        return EpochTime(mean_s, 0.0)
     slope = math.fsum((n - mean_n) * (seconds - mean_s) for n, seconds in points) / spread
     slope = min(max(slope, 0.0), mean_s / mean_n)
     return EpochTime(mean_s - slope * mean_n, slope)
