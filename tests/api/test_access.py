@@ -26,6 +26,7 @@ SEE_ALL = {VIEWER, OWNER, OPERATOR}
 CHANGE = {OTHER, OWNER, OPERATOR}
 OWN = {OWNER, OPERATOR}
 JOB = "/v1/jobs/{job_id}"
+STUDY_BODY = {"study": {}, "job": JOB_BODY}
 ROUTES: list[tuple[str, str, dict[str, Any], set[str]]] = [
     ("GET", "/healthz", {}, ALL),
     ("GET", "/readyz", {}, ALL),
@@ -66,6 +67,10 @@ ROUTES: list[tuple[str, str, dict[str, Any], set[str]]] = [
     ("POST", f"{JOB}/extend", {"json": {"by_s": 60}, "headers": KEY}, OWN),
     ("POST", f"{JOB}/weight", {"json": {"weight": 0.5}, "headers": KEY}, OWN),
     ("POST", f"{JOB}/keep", {"json": {"trials": [0]}, "headers": KEY}, OWN),
+    ("GET", "/v1/studies", {}, CHANGE),
+    ("POST", "/v1/studies", {"json": STUDY_BODY, "headers": KEY}, CHANGE),
+    ("GET", "/v1/studies/{study}", {}, CHANGE),
+    ("POST", "/v1/studies/{study}/cancel", {}, CHANGE),
     ("GET", f"{JOB}/explain", {}, SEE_ALL),
     ("GET", f"{JOB}/options", {}, SEE_ALL),
     ("GET", f"{JOB}/resizes", {}, SEE_ALL),
@@ -123,6 +128,7 @@ PLACES = {
     "verb": "keep",
     "name": "0" * 64,
     "user": "new",
+    "study": "digits:1",
     "token_id": "0" * 12,
     "path": "page.css",
 }

@@ -18,6 +18,7 @@ WITHOUT = {
     ("POST", "/v1/jobs/{job_id}/pause"),
     *(("POST", f"/v1/jobs/{{job_id}}/{verb}") for verb in ("bump", "hold", "release")),
     ("POST", "/v1/jobs/{job_id}/requeue"),
+    ("POST", "/v1/studies/{study}/cancel"),
     ("POST", "/v1/machines/{machine}/{verb}"),
     ("POST", "/v1/webhooks/{webhook}/test"),
     ("POST", "/v1/secrets/rekey"),

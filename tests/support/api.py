@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 import httpx
 from coadapt.api.app import make_app
+from coadapt.api.studies import Studies
 from coadapt.core.identity import Role
 from coadapt.core.job import JobSpec
 from coadapt.scheduler.access.secret_keys import SecretKeys
@@ -116,7 +117,9 @@ class Api:
         self.world = World(folder, "1x t4:4")
         self.service = service_of(self.world)
         kept(self.world.settings.package_dir)
-        self.app = make_app(DirectScheduler(self.service))
+        self.begun: list[str] = []  # studies whose actors were started
+        self.studies = Studies(folder / "studies", lambda id, _: self.begun.append(id), lambda id: None)
+        self.app = make_app(DirectScheduler(self.service), studies=self.studies)
         self.tokens: dict[str, str] = {}
         for user, role in (("vic", Role.VIEWER), ("ann", Role.USER), ("bob", Role.USER), ("ops", Role.OPERATOR)):
             self.service.put_user(user, role.value)
