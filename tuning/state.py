@@ -84,9 +84,9 @@ class StudyState:
     """A study between two decisions.
 
     `trials`: the values of each trial. `runs`, `groups`: by number and by id. `most`: trials of a group that
-    fitted after one that did not, by kind and width as text. `unfused`: why trials run apart, once a group could
-    not be fused. `finished`: whether the study is over; `chosen` is then the trial with the best values, or
-    `why` tells why there is none.
+    fitted after one that did not, by kind and width as text. `sizes`: of groups of a wave, the same. `unfused`:
+    why trials run apart, once a group could not be fused. `finished`: whether the study is over; `chosen` is then
+    the trial with the best values, or `why` tells why there is none.
     """
 
     began_s: float | None = None
@@ -94,6 +94,7 @@ class StudyState:
     runs: dict[int, Run] = field(default_factory=dict)
     groups: dict[str, Group] = field(default_factory=dict)
     most: dict[str, int] = field(default_factory=dict)
+    sizes: dict[str, int] = field(default_factory=dict)
     unfused: str = ""
     all_proposed: bool = False  # though there are fewer than were asked for: the deadline came first
     failures: int = 0  # of groups, while no trial has ever reported
@@ -106,7 +107,7 @@ class StudyState:
     def copied(self) -> StudyState:
         """Return a copy whose runs and groups may change."""
         found = copy.copy(self)
-        found.trials, found.most = list(self.trials), dict(self.most)
+        found.trials, found.most, found.sizes = list(self.trials), dict(self.most), dict(self.sizes)
         found.runs = {key: copy.copy(one) for key, one in self.runs.items()}
         found.groups = {key: copy.copy(one) for key, one in self.groups.items()}
         for one in found.groups.values():

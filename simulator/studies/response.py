@@ -1,7 +1,7 @@
 """What accuracy a trial reaches: a model of ResNet-18 on CIFAR-10.
 
-The logit of the final accuracy is a quadratic of
-x = log10(lr / (1 - momentum) * 256 / batch size) and of gamma, the factor of the learning rate every 20 epochs. It is fitted to the 50 trials of Hydro's authors: at full width
+The logit of the final accuracy is a quadratic of x = log10(lr / (1 - momentum) * 256 / batch size) and of
+gamma, the factor of the learning rate every 20 epochs. It is fitted to the authors' 50 trials: at full width
 (`artifact_ray_50.csv`, R2 0.90) and at an eighth of it (`artifact_hydro_50.csv`, R2 0.92). What it leaves over is
 drawn for each trial, with the standard deviations and the correlation of the fits. Widths between are interpolated
 by the logarithm of the width.
