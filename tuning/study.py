@@ -364,9 +364,10 @@ class _Decision:
 
     def _promote(self, trial: int, shrink: int, early: bool) -> None:
         """Train a trial at another width. What trains there already is taken, not begun anew."""
-        for run in self.state.runs.values():
+        for key, run in self.state.runs.items():
             if run.trial == trial and run.shrink == shrink and run.state is not RunState.DROPPED:
-                run.eager = run.eager and early
+                self.state.runs[key] = found = run.copied()
+                found.eager = run.eager and early
                 return
         key = max(self.study.trials, max(self.state.runs, default=0) + 1)
         self.state.runs[key] = Run(trial=trial, shrink=shrink, until=self.epochs, eager=early)
@@ -528,11 +529,11 @@ class _Decision:
             run.state, run.group = RunState.IN_GROUP, id
 
     def _weight(self, runs: Iterable[Run]) -> float:
-        """Return how much more a group is worth to the cluster: by the rungs behind it, and most for targets."""
+        """Return the part of a usual job's worth: by the rungs behind a group, and all of it for targets."""
         first = next(iter(runs))
         if first.shrink != self.study.shrink:
-            return 4.0 if first.shrink == 1 else 3.0
-        return 1.0 + min(sum(first.epoch >= rung for rung in self.rungs) / 2, 1.5)
+            return 1.0 if first.shrink == 1 else 0.75
+        return 0.25 + min(sum(first.epoch >= rung for rung in self.rungs) / 8, 0.375)
 
     def _merge_groups(self) -> None:
         """Let small groups at the same epoch become one, where other people's jobs wait for a GPU."""
