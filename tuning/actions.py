@@ -79,7 +79,7 @@ class Submit:
     """Start a group as a job.
 
     `runs`: number -> values of its trial. `shrink`: divisor of the width. `until`: the epoch after which it ends,
-    of `epochs` in all (schedules of the learning rate go by these). `weight`: multiplies the worth of the job.
+    of `epochs` in all (schedules of the learning rate go by these). `weight`: of the job in the cluster, up to 1.
     `origins`: where runs go on from; the others start anew. `fused`: several trials as one; else it has one run.
     `elastic`: may have more than one GPU.
     """

@@ -55,6 +55,13 @@ class Run:
         """Whether it may still train."""
         return self.state in (RunState.WAITING, RunState.IN_GROUP, RunState.PAUSED)
 
+    def copied(self) -> Run:
+        """Return a copy that may change."""
+        found = Run(self.trial, self.shrink, self.until, self.state, self.group, self.epoch, self.last, self.best)
+        found.rungs, found.origin, found.gpu_s = dict(self.rungs), self.origin, self.gpu_s
+        found.message, found.decided, found.eager = self.message, self.decided, self.eager
+        return found
+
     def reports(self, epoch: int, metric: float | None, mode: str) -> None:
         """Take one report."""
         self.epoch, self.last = epoch, metric
@@ -72,7 +79,7 @@ class Group:
     state: GroupState = GroupState.DECIDED
     fused: bool = True
     elastic: bool = False
-    weight: float = 1.0
+    weight: float = 0.25
     origins: dict[int, Origin] = field(default_factory=dict)
     first_runs: list[int] = field(default_factory=list)  # what it was asked to start with
     cancelled: bool = False
@@ -84,9 +91,9 @@ class StudyState:
     """A study between two decisions.
 
     `trials`: the values of each trial. `runs`, `groups`: by number and by id. `most`: trials of a group that
-    fitted after one that did not, by kind and width as text. `unfused`: why trials run apart, once a group could
-    not be fused. `finished`: whether the study is over; `chosen` is then the trial with the best values, or
-    `why` tells why there is none.
+    fitted after one that did not, by kind and width as text. `sizes`: of groups of a wave, the same. `unfused`:
+    why trials run apart, once a group could not be fused. `finished`: whether the study is over; `chosen` is then
+    the trial with the best values, or `why` tells why there is none.
     """
 
     began_s: float | None = None
@@ -94,6 +101,7 @@ class StudyState:
     runs: dict[int, Run] = field(default_factory=dict)
     groups: dict[str, Group] = field(default_factory=dict)
     most: dict[str, int] = field(default_factory=dict)
+    sizes: dict[str, int] = field(default_factory=dict)
     unfused: str = ""
     all_proposed: bool = False  # though there are fewer than were asked for: the deadline came first
     failures: int = 0  # of groups, while no trial has ever reported
@@ -104,15 +112,13 @@ class StudyState:
     why: str = ""
 
     def copied(self) -> StudyState:
-        """Return a copy whose runs and groups may change."""
+        """Return a copy whose open runs and whose groups may change; the other runs are shared."""
         found = copy.copy(self)
-        found.trials, found.most = list(self.trials), dict(self.most)
-        found.runs = {key: copy.copy(one) for key, one in self.runs.items()}
+        found.trials, found.most, found.sizes = list(self.trials), dict(self.most), dict(self.sizes)
+        found.runs = {key: one.copied() if one.open else one for key, one in self.runs.items()}
         found.groups = {key: copy.copy(one) for key, one in self.groups.items()}
         for one in found.groups.values():
             one.runs = list(one.runs)
-        for run in found.runs.values():
-            run.rungs = dict(run.rungs)
         return found
 
     def to_json(self) -> str:

@@ -19,6 +19,7 @@ from .transfer import Eager, counts, eager, promoted, replaced
 
 UNMEASURED = 16  # trials of a group of which no memory was measured
 SPLIT_LEAST = 4  # trials of a part, where no epoch was timed
+ENOUGH = 0.75  # of a training, to tell which narrow models are the best
 FULL = 32  # trials that fill most of a GPU: fewer wait at a rung for others, while there is other work
 TIME_TO_SPARE = 1.1  # of what the target needs, before a deadline
 MOST_FAILURES = 3  # of groups before any trial has reported: then it is the script that fails
@@ -50,6 +51,9 @@ class _Decision:
             algorithm.name, study.trials, algorithm.grace, algorithm.reduction, self.epochs
         )
         self.idle = sum(seen.idle.values())
+        self.until = self.epochs
+        if study.shrink > 1 and self.rungs and self.rungs[-1] >= ENOUGH * self.epochs:
+            self.until = self.rungs.pop()  # the rest would serve the narrow model only
 
     def actions(self) -> list[Action]:
         state = self.state
@@ -146,7 +150,7 @@ class _Decision:
 
     def _complete(self, key: int, id: str) -> None:
         run = self.state.runs[key]
-        if run.until >= self.epochs:
+        if run.until >= (self.until if key < self.study.trials else self.epochs):
             run.state = RunState.DONE
         else:
             run.state, run.origin = RunState.PAUSED, Origin(id, key, run.epoch)
@@ -187,39 +191,81 @@ class _Decision:
                 if key in stopped:
                     self._leave(key, RunState.STOPPED)
             if self.merge:
-                self._park({self.state.runs[key].group for key in arrived if key not in stopped}, rung)
+                self._regroup({self.state.runs[key].group for key in arrived if key not in stopped}, rung)
 
-    def _park(self, ids: Iterable[str], rung: int) -> None:
+    def _regroup(self, ids: Iterable[str], rung: int) -> None:
         """Let groups that have thinned end at a rung where their GPU can be used better.
 
-        That is by trials which fill it, or by others that wait at this rung, too.
+        Where new trials wait, what is left of a group waits for others that come to the rung, until they fill one.
+        Where the target is to begin, one group gives it its GPU, and those that come to the rung later take its
+        trials along.
         """
-        fuller = self._proposes_more() or self._fill()
+        fresh = self._fills()
         for id in sorted(ids, key=lambda id: (len(self.state.groups[id].runs), id)):
             group = self.state.groups[id]
             if group.state.over or group.cancelled or len(group.runs) >= FULL:
                 continue
-            if not (fuller or self._mates(self._kind(group.runs[0]), rung)):
-                continue
-            for key in list(group.runs):
-                run = self.state.runs[key]
-                run.origin = Origin(id, key, run.epoch)
-                self._leave(key, RunState.WAITING)
+            kind = self._kind(group.runs[0])
+            mates = self._mates(kind, rung)
+            coming = [len(self.state.groups[other].runs) for other in self._coming(kind, rung) if other != id]
+            own = list(group.runs)
+            if fresh:
+                if len(own) + len(mates) >= FULL:
+                    self._join(own, mates, kind)
+                else:
+                    self._park(own)
+            elif mates:
+                later = sum(coming) / self.study.algorithm.reduction
+                even = int((len(own) + len(mates) + later) / (1 + len(coming)))
+                self._join(own, mates[: max(even - len(own), 0)] if coming else mates, kind)
+            elif coming and self._makes_room(group, kind):
+                self._park(own)
 
-    def _fill(self) -> bool:
-        """Return whether trials wait that fill a GPU: as many at the same epoch."""
-        count: dict[tuple[Kind, int], int] = {}
-        for key, run in self._searched().items():
-            if run.state is RunState.WAITING:
-                place = (self._kind(key), run.epoch)
-                count[place] = count.get(place, 0) + 1
-        return any(one >= FULL for one in count.values())
+    def _park(self, keys: Iterable[int]) -> None:
+        for key in keys:
+            run = self.state.runs[key]
+            run.origin = Origin(run.group, key, run.epoch)
+            self._leave(key, RunState.WAITING)
 
-    def _mates(self, kind: Kind, rung: int) -> bool:
-        return any(
-            run.state is RunState.WAITING and run.epoch == rung and self._kind(key) == kind
+    def _join(self, own: list[int], mates: list[int], kind: Kind) -> None:
+        """Let a group end, and its trials go on with others."""
+        if mates := mates[: max(self._most(kind, self.study.shrink) - len(own), 0)]:
+            self._park(own)
+            self._new_group([*own, *mates])
+
+    def _fills(self) -> bool:
+        """Return whether trials wait, or will be proposed, that fill a GPU better than what has thinned."""
+        new = sum(run.state is RunState.WAITING and not run.epoch for run in self._searched().values())
+        return self._proposes_more() or new >= FULL
+
+    def _mates(self, kind: Kind, rung: int) -> list[int]:
+        """Return the trials that wait at a rung."""
+        return [
+            key
             for key, run in self._searched().items()
-        )
+            if run.state is RunState.WAITING and run.epoch == rung and self._kind(key) == kind
+        ]
+
+    def _coming(self, kind: Kind, rung: int) -> list[str]:
+        """Return the groups that will come to a rung."""
+        return [
+            id
+            for id, group in self.state.groups.items()
+            if not group.state.over and not group.cancelled and group.shrink == self.study.shrink
+            if self.state.runs[group.runs[0]].epoch < rung and self._kind(group.runs[0]) == kind
+        ]
+
+    def _makes_room(self, group: Group, kind: Kind) -> bool:
+        """Return whether the target is to begin now, to end with the search, and no GPU is idle for it."""
+        if self.idle or self._open_groups() or not self._target_due():
+            return False
+        if any(run.open for run in self._targets().values()):
+            return False
+        left = group.until - self.state.runs[group.runs[0]].epoch
+        narrow, wide = (self.seen.times.get((kind, shrink)) for shrink in (self.study.shrink, 1))
+        if narrow is None or wide is None:
+            return 2 * left <= self.epochs
+        return left * narrow.of(len(group.runs)) <= self.epochs * wide.of(1)
 
     def _leave(self, key: int, state: RunState) -> None:
         """Take a run out of its group; the group ends with its last."""
@@ -228,7 +274,9 @@ class _Decision:
         run.state, run.group = state, ""
         if group is not None:
             group.runs.remove(key)
-            group.cancelled = group.cancelled or not group.runs
+            if not group.runs and not group.cancelled:
+                group.cancelled = True
+                self.idle += group.state is GroupState.RUNNING
 
     def _halve(self, index: int, bracket: Bracket) -> None:
         members = {
@@ -274,7 +322,7 @@ class _Decision:
         for values in found:
             key = len(state.trials)
             state.trials.append(values)
-            until = self.brackets[bracket_of(key, self.brackets)].ends[0] if self.brackets else self.epochs
+            until = self.brackets[bracket_of(key, self.brackets)].ends[0] if self.brackets else self.until
             state.runs[key] = Run(trial=key, shrink=study.shrink, until=until)
 
     # Promotion
@@ -316,9 +364,10 @@ class _Decision:
 
     def _promote(self, trial: int, shrink: int, early: bool) -> None:
         """Train a trial at another width. What trains there already is taken, not begun anew."""
-        for run in self.state.runs.values():
+        for key, run in self.state.runs.items():
             if run.trial == trial and run.shrink == shrink and run.state is not RunState.DROPPED:
-                run.eager = run.eager and early
+                self.state.runs[key] = found = run.copied()
+                found.eager = run.eager and early
                 return
         key = max(self.study.trials, max(self.state.runs, default=0) + 1)
         self.state.runs[key] = Run(trial=trial, shrink=shrink, until=self.epochs, eager=early)
@@ -334,7 +383,7 @@ class _Decision:
         runs = self._searched().values()
         if not runs:
             return 0.0
-        behind = sum(run.epoch / self.epochs if run.open else 1.0 for run in runs) / self.study.trials
+        behind = sum(run.epoch / self.until if run.open else 1.0 for run in runs) / self.study.trials
         return behind if self.study.deadline is None else max(behind, self._elapsed_s() / self.study.deadline)
 
     def _elapsed_s(self) -> float:
@@ -351,7 +400,7 @@ class _Decision:
         return [one for one in best if not any(r.trial == one and r.shrink == 1 for r in state.runs.values())]
 
     def _settled(self) -> dict[int, float | None]:
-        """Return metrics that do not change from epoch to epoch: at the end, at the last rung, or past the half."""
+        """Return metrics that do not change at each epoch: at the end, at the last rung, or past the half."""
         found: dict[int, float | None] = {}
         for key, run in self._searched().items():
             if not run.open:
@@ -369,7 +418,7 @@ class _Decision:
             return
         metrics = self._settled()
         running = {key: run.epoch / self.epochs for key, run in self._targets().items() if run.open}
-        answer = eager(self.idle, running, study.promote)
+        answer = eager(self.idle - self._open_groups(), running, study.promote)
         if answer is Eager.WAIT:
             return
         if answer is Eager.REPLACE:
@@ -413,15 +462,15 @@ class _Decision:
         """
         while waiting := {key: run for key, run in self.state.runs.items() if run.state is RunState.WAITING}:
             bucket = self._fullest(waiting)
-            partly = 0 < waiting[bucket[0]].decided == waiting[bucket[0]].epoch and len(bucket) < FULL
-            if whole and partly and waiting[bucket[0]].shrink == self.study.shrink:
+            partly = self._partly(bucket)
+            if whole and partly:
                 return
             shrink = waiting[bucket[0]].shrink
             if shrink == 1 and self.study.shrink > 1:
                 self._new_group(bucket[:1])  # a target trains alone, on as many GPUs as it is worth
                 continue
             open = self._open_groups()
-            room = max(self.idle - open, self.seen.ahead - open)
+            room = self.idle - open if partly else max(self.idle, self.seen.ahead) - open
             if shrink != self.study.shrink:
                 room = max(room, len(bucket))
             if room <= 0:
@@ -429,16 +478,20 @@ class _Decision:
             kinds = {key: self._kind(key) for key in bucket}
             most = {kind: self._most(kind, shrink) for kind in set(kinds.values())}
             new = shrink == self.study.shrink and not waiting[bucket[0]].epoch
-            gpus = max(self.idle - open, 1) + (self._running() if new else 0)
-            for _, members in plan_groups(kinds, most, gpus)[:room]:
+            if new:  # later waves are as large as the first, however many GPUs are idle at their start
+                most = {kind: min(n, self.state.sizes.get(_key(kind, shrink), n)) for kind, n in most.items()}
+            groups = plan_groups(kinds, most, max(self.idle - open, 1))
+            for kind, members in groups if new else ():
+                self.state.sizes.setdefault(_key(kind, shrink), len(members))
+            for _, members in groups[:room]:
                 self._new_group(members)
 
-    def _running(self) -> int:
-        """Return how many groups of the search hold a GPU."""
-        return sum(
-            group.state is GroupState.RUNNING and not group.cancelled and group.shrink == self.study.shrink
-            for group in self.state.groups.values()
-        )
+    def _partly(self, bucket: list[int]) -> bool:
+        """Return whether these have left thinned groups, and others will come to their rung."""
+        first = self.state.runs[bucket[0]]
+        if not first.decided or first.decided != first.epoch or len(bucket) >= FULL:
+            return False
+        return first.shrink == self.study.shrink and bool(self._coming(self._kind(bucket[0]), first.epoch))
 
     def _fullest(self, waiting: Mapping[int, Run]) -> list[int]:
         """Return the runs that start next: of one width and epoch.
@@ -476,11 +529,11 @@ class _Decision:
             run.state, run.group = RunState.IN_GROUP, id
 
     def _weight(self, runs: Iterable[Run]) -> float:
-        """Return how much more a group is worth to the cluster: by the rungs behind it, and most for targets."""
+        """Return the part of a usual job's worth: by the rungs behind a group, and all of it for targets."""
         first = next(iter(runs))
         if first.shrink != self.study.shrink:
-            return 4.0 if first.shrink == 1 else 3.0
-        return 1.0 + min(sum(first.epoch >= rung for rung in self.rungs) / 2, 1.5)
+            return 1.0 if first.shrink == 1 else 0.75
+        return 0.25 + min(sum(first.epoch >= rung for rung in self.rungs) / 8, 0.375)
 
     def _merge_groups(self) -> None:
         """Let small groups at the same epoch become one, where other people's jobs wait for a GPU."""
@@ -504,8 +557,10 @@ class _Decision:
             self._new_group(keys)
 
     def _split_groups(self) -> None:
-        """Let idle GPUs take part of the largest groups, where that is worth a start."""
+        """Let idle GPUs take part of the largest groups, where that is worth it. A target takes them first."""
         free = self.idle - self._open_groups()
+        if any(group.elastic and group.state is GroupState.RUNNING for group in self.state.groups.values()):
+            return
         if (
             free <= 0
             or self.seen.others_wait

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from ...tuning.actions import Action, Cancel, Finish, GroupState, Keep, Seen, SeenGroup, Submit, Weigh
 from ...tuning.planner import EpochTime, GroupMemory, Kind, kind_of
+from ...tuning.rungs import levels
 from ...tuning.space import Value
 from ...tuning.state import Run, StudyState
 from ...tuning.study import decide
@@ -19,6 +20,7 @@ START_S = 8.5  # of a process up to its first step: the median of the authors' t
 RESIZE_S = 5.0  # a target that gets or gives up GPUs
 COMPILE_EPOCHS, COMPILE_GAIN, COMPILE_FROM = 2.0, 0.10, 20  # Hydro, section 3.4.2: lazy intra-trial fusion
 MOST_GPUS = 8  # of a target
+EVERY = 5  # epochs of a group between two decisions where no rung is
 
 
 @dataclass(frozen=True)
@@ -26,12 +28,14 @@ class Ways:
     """What a run of a study does and leaves out.
 
     `merge`: thinned groups are merged and filled again. `compiles`: what trains a known number of epochs, at least
-    20, is compiled. `elastic`: targets take GPUs that are idle.
+    20, is compiled; between two rungs the number is known. `elastic`: targets take GPUs that are idle.
+    `splits`: idle GPUs take part of a group.
     """
 
     merge: bool = True
     compiles: bool = True
     elastic: bool = True
+    splits: bool = True
 
 
 @dataclass(frozen=True)
@@ -66,6 +70,7 @@ class _Job:
     gpu_s: float = 0.0
     new: dict[int, dict[int, float]] = field(default_factory=dict)
     compiled: bool = False
+    changed: bool = False  # since its last epoch: trials left it
 
     @property
     def left(self) -> int:
@@ -86,6 +91,8 @@ class Pool:
     ) -> None:
         self.study, self.gpus, self.profile, self.response, self.ways = study, gpus, profile, response, ways
         self.apart = study.cannot_fuse()
+        algorithm = study.algorithm
+        self._rungs = levels(algorithm.grace, algorithm.reduction, study.epochs) if algorithm.stops else []
         self.state = StudyState() if trials is None else preset(study, trials)
         self.jobs: dict[str, _Job] = {}
         self.now_s, self.searched_s, self.start_gpu_s, self.epochs = 0.0, 0.0, 0.0, 0
@@ -142,7 +149,14 @@ class Pool:
             for id, job in self.jobs.items()
             if id not in self.state.groups or not self.state.groups[id].state.over
         }
-        seen = Seen(self.now_s, {"a100": self.gpus - held}, groups, self._memory, self._times, restart_s=START_S)
+        seen = Seen(
+            self.now_s,
+            {"a100": self.gpus - held},
+            groups,
+            self._memory,
+            self._times,
+            restart_s=START_S if self.ways.splits else float("inf"),
+        )
         self.state, actions = decide(self.study, self.state, seen, self.ways.merge)
         for job in self.jobs.values():
             job.new = {}
@@ -156,6 +170,7 @@ class Pool:
             self.jobs[action.group] = _Job(action, list(action.runs), at, kind_of(first, self.apart))
         elif isinstance(action, Keep):
             self.jobs[action.group].runs = list(action.runs)
+            self.jobs[action.group].changed = True
         elif isinstance(action, Cancel):
             self._stop(self.jobs[action.group], GroupState.CANCELLED)
         elif isinstance(action, Finish):
@@ -173,14 +188,21 @@ class Pool:
             if self._free() < 1:
                 return
             job.state, job.gpus = GroupState.RUNNING, 1
-            job.compiled = self._compiles(job)
-            pause = START_S + (COMPILE_EPOCHS * self._epoch_s(job) if job.compiled else 0.0)
-            self.start_gpu_s += pause
+            if job.submit.elastic and self.ways.elastic:
+                others = sum(one.state is GroupState.WAITING for one in self.jobs.values())
+                job.gpus += max(min(self._free() - others, MOST_GPUS - 1), 0)
+            pause = START_S + self._compiling_s(job)
+            self.start_gpu_s += pause * job.gpus
             self._next(id, job, pause)
 
-    def _compiles(self, job: _Job) -> bool:
-        known = not self.study.algorithm.stops or job.submit.elastic
-        return self.ways.compiles and known and job.left >= COMPILE_FROM
+    def _compiling_s(self, job: _Job) -> float:
+        """Compile a group if that pays up to its next change, and return what it takes, s."""
+        at = min(job.at[run] for run in job.runs)
+        ahead = [rung for rung in self._rungs if rung > at and job.submit.shrink == self.study.shrink]
+        job.compiled = False
+        plain_s = self._epoch_s(job)
+        job.compiled = self.ways.compiles and min([*ahead, job.submit.until]) - at >= COMPILE_FROM
+        return COMPILE_EPOCHS * plain_s if job.compiled else 0.0
 
     def _free(self) -> int:
         return self.gpus - sum(job.gpus for job in self.jobs.values())
@@ -196,16 +218,22 @@ class Pool:
         heapq.heappush(self._events, (self.now_s + seconds, self._sequence, id))
 
     def _advance(self, id: str) -> bool:
-        """Let a group end an epoch. Return False if it was ended meanwhile."""
+        """Let a group end an epoch. Return whether there is something to decide."""
         job = self.jobs[id]
         if job.state is not GroupState.RUNNING:
             return False
         for run in job.runs:
             job.at[run] += 1
+        self.epochs += len(job.runs)
+        at = min(job.at[run] for run in job.runs)
+        quiet = job.left > 0 and at % EVERY and at not in self._rungs
+        if quiet and not job.submit.elastic:
+            self._next(id, job, 0.0)
+            return False
+        for run in job.runs:
             values, shrink = job.submit.runs[run], job.submit.shrink
             metric = self.response.metric(values, shrink, job.at[run], self.study.epochs)
             job.new.setdefault(run, {})[job.at[run]] = metric
-        self.epochs += len(job.runs)
         if job.submit.shrink == self.study.shrink:
             self.searched_s = self.now_s
         if job.left <= 0:
@@ -215,6 +243,10 @@ class Pool:
         if job.state is not GroupState.RUNNING or self.finish is not None:
             return True
         pause = self._resize(job) if job.submit.elastic and self.ways.elastic else 0.0
+        if job.changed or (job.compiled and min(job.at[run] for run in job.runs) in self._rungs):
+            compiling_s = self._compiling_s(job)
+            self.start_gpu_s += compiling_s
+            pause, job.changed = pause + compiling_s, False
         self._next(id, job, pause)
         return True
 

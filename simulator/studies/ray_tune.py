@@ -32,12 +32,14 @@ def ray_tune(
     profile: FusionProfile,
     response: Response,
     asha: tuple[int, int] | None = None,
+    shrink: int = 1,
 ) -> RayOutcome:
     """Return what trials take that start in their order, each on the next GPU that is free.
 
     Args:
         asha: grace and reduction; None: every trial is trained to the end. A trial goes on at a rung unless it is
             below the (1 - 1 / reduction) quantile of those that came before it, as in Ray Tune's scheduler.
+        shrink: divisor of the width, for shrinking alone.
     """
     rungs = [] if asha is None else levels(asha[0], asha[1], epochs)
     quantile = 0.0 if asha is None else 1 - 1 / asha[1]
@@ -50,7 +52,7 @@ def ray_tune(
 
     def seconds(trial: int) -> float:
         batch = trials[trial].get("batch_size", 256)
-        return profile.epoch_s(1, 1, batch if isinstance(batch, int) else 256)
+        return profile.epoch_s(1, shrink, batch if isinstance(batch, int) else 256)
 
     for _ in range(min(gpus, len(trials))):
         trial = waiting.pop()
@@ -59,8 +61,11 @@ def ray_tune(
         now_s, trial, _ = heapq.heappop(events)
         at[trial] += 1
         total += 1
-        last[trial] = metric = response.metric(trials[trial], 1, at[trial], epochs)
         ends = at[trial] >= epochs
+        if not ends and at[trial] not in recorded:
+            heapq.heappush(events, (now_s + seconds(trial), trial, 0))
+            continue
+        last[trial] = metric = response.metric(trials[trial], shrink, at[trial], epochs)
         if at[trial] in recorded:
             before = recorded[at[trial]]
             ends = ends or bool(before and metric < float(np.quantile(before, quantile)))
