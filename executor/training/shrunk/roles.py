@@ -199,7 +199,7 @@ def few_samples(loader: Any, device: torch.device) -> Any:
         if isinstance(loader, Batches):
             batch = loader.first
         elif loader.batch_sampler is not None and hasattr(loader.dataset, "__getitem__"):
-            drawn = next(iter(loader.batch_sampler), [])  # what workers would read, and no more of it
+            drawn: Any = next(iter(loader.batch_sampler), [])  # what workers would read, and no more of it
             batch = loader.collate_fn([loader.dataset[i] for i in list(drawn)[:SAMPLES]]) if drawn else None
         else:
             batch = next(iter(loader), None)
