@@ -11,7 +11,7 @@ from . import layers as known_layers
 from .errors import WIDTH, CannotShrink
 from .layers import Kind, Part, check_supported, kind_of, layers_of, told, xavier
 from .roles import Roles
-from .width import known, wide_of
+from .width import LEAST, known, wide_of
 
 
 @dataclass(frozen=True)
@@ -125,7 +125,7 @@ def _wide_shape(bare: Bare, plain: set[int]) -> tuple[int, ...]:
     shape, widths = [], 0
     for size in bare.wide:
         wide = known().get(size, {size})
-        if wide == {size}:
+        if wide == {size} or size < LEAST:  # such as 1, though there may be one head as well
             shape.append(size)
             continue
         if len(wide) > 1 or size in plain:
