@@ -428,6 +428,23 @@ BENCHMARKS = (
         timeout_s=3600.0,
     ),
     Benchmark(
+        "width_transfer",
+        "Settings that are best for a narrow model, on the wide one: an MLP, a Transformer and a CNN of digits.",
+        (
+            Figure("lr_argmin_shift", "best learning rate at S = 2, 4, 8, steps of 2 from that at S = 1", "<= 1"),
+            Figure("standard/lr_argmin_shift", "the same of models narrowed without rules", ">= 2"),
+            Figure("activation_diff", "sizes of activations over S, largest relative difference", "<= 0.15"),
+            Figure("spearman", "losses of 12 settings at S = 1 and 8, rank correlation", ">= 0.95"),
+            Figure("top1_equal", "the best setting is the same one", "= 1"),
+            Figure("wider_is_better", "share of settings with which the target is better"),
+            Figure("mlp/lr_regret", "MLP: loss of the target with the best rate of S = 8, over its own best"),
+            Figure("transformer/lr_regret", "Transformer: the same"),
+            Figure("standard/mlp/lr_regret", "MLP: the same, narrowed without rules"),
+            Figure("standard/transformer/lr_regret", "Transformer: the same, narrowed without rules"),
+        ),
+        timeout_s=3600.0,
+    ),
+    Benchmark(
         "anticipatory_synthetic",
         "Made-up bursts of teams: who is slowed by lending, with perfect and with wrong forecasts.",
         tuple(

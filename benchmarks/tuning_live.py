@@ -2,18 +2,17 @@
 
     python -m benchmarks.tuning_live [--trials 48] [--seeds 1] [--only study,unfused,ray,deadline,kills]
 
-All run on the same two cores, without pacing. Ray Tune trains each trial at the whole width. So does a study that
-neither fuses nor shrinks. The study trains groups of models of an eighth of the width, and promotes the best three.
+All run on the same two cores, without pacing. Ray Tune trains each trial at the whole width. So does a study
+that neither fuses nor shrinks. The study trains groups of models of an eighth of the width, and promotes the
+best three.
 
 * study_s, unfused_s, ray_tune_s: from the start of the command until the best values are known, medians.
 * makespan_over_ray_tune, over_unfused: how many times as long these take as the study.
 * target_quality_diff: accuracy of the study's target less that of Ray Tune's best trial, mean over seeds.
 * deadline/quality_gain: accuracy of the study's best at a deadline, less that of a study by ASHA that neither
   fuses nor shrinks, at the same deadline.
-* jobs_lost, same_values: a study whose actor, scheduler and a worker are killed: jobs that failed, and 1 if it found
-  what an undisturbed one found.
-* overhead_profiling, overhead_defusion: parts of the study's GPU-seconds that measured memory, and that were lost as
-  trials left their groups. Both are 0 by design: groups need no measuring on a CPU, and trials leave in place.
+* jobs_lost, same_values: a study whose actor, scheduler and a worker are killed: trials that failed, and 1 if it
+  found what an undisturbed one found.
 """
 
 from __future__ import annotations

@@ -43,11 +43,11 @@ def origins(plan: Plan, to: str) -> list[Origin]:
             part = wide if to == "wide" else narrow
             values = _drawn(one.layer, tensor.detach())
             if tuple(tensor.shape) != part.shape:
-                strange = f"of shape {tuple(tensor.shape)}, where its sizes ask for {part.shape}"
+                strange = f"has shape {tuple(tensor.shape)}, where its sizes ask for {part.shape}"
             elif not (strange := _strange(values, part.start)):
                 found[id(tensor)] = Origin(one, name, tensor, wide, narrow)
                 continue
-            wrong.setdefault(id(tensor), f"shrink: {told(one.name, one.layer)} has a {name} {strange}; {REASON}")
+            wrong.setdefault(id(tensor), f"shrink: {name} of {told(one.name, one.layer)} {strange}; {REASON}")
     for key, sentence in wrong.items():
         if key not in found:
             raise CannotShrink(sentence)
@@ -68,14 +68,14 @@ def _strange(values: Tensor, start: Start) -> str:
     if not values.numel():
         return ""
     if start.kind == "constant":
-        return "" if bool((values == start.scale).all()) else f"that is not {start.scale:g} everywhere"
+        return "" if bool((values == start.scale).all()) else f"is not {start.scale:g} everywhere"
     count, deviation = values.numel(), start.deviation
     slack = 1 + 2**-7  # of half precision
     if start.kind == "uniform" and float(values.abs().max()) > start.scale * slack:
-        return f"with values up to {float(values.abs().max()):.3g}, where torch draws up to {start.scale:.3g}"
+        return f"has values up to {float(values.abs().max()):.3g}, where torch draws up to {start.scale:.3g}"
     mean, square = float(values.mean()), float(values.square().mean())
     spread = 0.8 if start.kind == "uniform" else 2.0  # the variance of squares, in squares of the variance
     allowed = ERRORS * math.sqrt(spread / count) + 0.01
     if abs(square / deviation**2 - 1) > allowed or abs(mean) > deviation * (ERRORS / math.sqrt(count) + 0.01):
-        return f"of mean {mean:.3g} and deviation {square**0.5:.3g}, where torch draws 0 and {deviation:.3g}"
+        return f"has mean {mean:.3g} and deviation {square**0.5:.3g}, where torch draws 0 and {deviation:.3g}"
     return ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from torch import nn
@@ -68,6 +68,11 @@ def _uniform(fan: int) -> Start:
 
 def _xavier(fan_in: int, fan_out: int) -> Start:
     return Start("uniform", math.sqrt(6 / (fan_in + fan_out)))
+
+
+def xavier(part: Part) -> Part:
+    """Return a weight of two dimensions as Xavier's rule draws it."""
+    return replace(part, start=_xavier(*part.shape))
 
 
 ONES, ZEROS = Start("constant", 1.0), Start("constant", 0.0)

@@ -9,27 +9,34 @@ from torch import Tensor, nn
 
 from . import layers as known_layers
 from .errors import WIDTH, CannotShrink
-from .layers import Kind, Part, check_supported, kind_of, layers_of, told
+from .layers import Kind, Part, check_supported, kind_of, layers_of, told, xavier
 from .roles import Roles
-from .width import known, wide_of
+from .width import LEAST, known, wide_of
 
 
 @dataclass(frozen=True)
 class Sized:
-    """One layer of a model: its sizes in the target (`wide`) and in the narrow model."""
+    """One layer of a model: its sizes in the target (`wide`) and in the narrow model.
+
+    by_xavier: weights were drawn by Xavier's rule, as `nn.Transformer` does for all layers in it.
+    """
 
     name: str
     layer: nn.Module
     kind: Kind
     wide: Mapping[str, int]
     narrow: Mapping[str, int]
+    by_xavier: bool = False
 
     def parts(self) -> Iterator[tuple[str, Tensor, Part, Part]]:
         """Yield what it holds: the name there, the tensor, and what is known of it, wide and narrow."""
         wide, narrow = (self.kind.parts(self.layer, sizes) for sizes in (self.wide, self.narrow))
         for name in wide:
             if (held := _held(self.layer, name)) is not None:
-                yield name, held, wide[name], narrow[name]
+                pair = wide[name], narrow[name]
+                if self.by_xavier and held.ndim == 2:
+                    pair = xavier(pair[0]), xavier(pair[1])
+                yield name, held, *pair
 
 
 @dataclass(frozen=True)
@@ -69,6 +76,7 @@ def divided_layers(module: nn.Module, roles: Roles, by: int) -> tuple[list[Sized
     """Return the layers with their widths divided, and one sentence for each that cannot be divided."""
     found: list[Sized] = []
     wrong: list[str] = []
+    by_xavier = _by_xavier(module)
     for name, layer in layers_of(module).items():
         kind = kind_of(layer)
         assert kind is not None
@@ -79,7 +87,7 @@ def divided_layers(module: nn.Module, roles: Roles, by: int) -> tuple[list[Sized
         except CannotShrink as error:
             wrong.append(str(error))
         else:
-            found.append(Sized(name, layer, kind, wide, narrow))
+            found.append(Sized(name, layer, kind, wide, narrow, name in by_xavier))
     return found, wrong
 
 
@@ -91,13 +99,14 @@ def by_marks(modules: Sequence[nn.Module]) -> Plan:
     found: list[Sized] = []
     bare: list[Bare] = []
     for module in modules:
-        of = []
+        of, by_xavier = list[Sized](), _by_xavier(module)
         for name, layer in layers_of(module).items():
             kind = kind_of(layer)
             assert kind is not None
             check_supported(name, layer)
             sizes = kind.sizes(layer)
-            of.append(Sized(name, layer, kind, {key: wide_of(size) for key, size in sizes.items()}, sizes))
+            wide = {key: wide_of(size) for key, size in sizes.items()}
+            of.append(Sized(name, layer, kind, wide, sizes, name in by_xavier))
         found += of
         plain = {
             size
@@ -116,7 +125,7 @@ def _wide_shape(bare: Bare, plain: set[int]) -> tuple[int, ...]:
     shape, widths = [], 0
     for size in bare.wide:
         wide = known().get(size, {size})
-        if wide == {size}:
+        if wide == {size} or size < LEAST:  # such as 1, though there may be one head as well
             shape.append(size)
             continue
         if len(wide) > 1 or size in plain:
@@ -137,6 +146,16 @@ def _wide_shape(bare: Bare, plain: set[int]) -> tuple[int, ...]:
 def _bare(module: nn.Module, found: Sequence[Sized]) -> list[Bare]:
     held = {id(tensor) for one in found for _, tensor, _, _ in one.parts()}
     return [Bare(name, one, tuple(one.shape)) for name, one in module.named_parameters() if id(one) not in held]
+
+
+def _by_xavier(module: nn.Module) -> set[str]:
+    """Return names of what is in a whole Transformer."""
+    return {
+        f"{outer}.{name}" if outer else name
+        for outer, layer in module.named_modules()
+        if isinstance(layer, nn.Transformer)
+        for name, _ in layer.named_modules()
+    }
 
 
 def _held(layer: nn.Module, name: str) -> Tensor | None:

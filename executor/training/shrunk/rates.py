@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import functools
+import types
+from collections.abc import Callable, Mapping, Sequence
+from itertools import zip_longest
 from typing import Any
 
 import torch
@@ -60,17 +63,30 @@ class LayerRates:
         if any(factor != 1 for of in self.factors for factor in of):
             optimizer.register_step_pre_hook(self._before)
             optimizer.register_step_post_hook(self._after)
+            optimizer.step = types.MethodType(self._whole_again(optimizer.step), optimizer)  # type: ignore[method-assign]
+
+    def _whole_again(self, real: Callable[..., Any]) -> Callable[..., Any]:
+        """Return a step that leaves the script's groups also where it is broken off, as when a worker is lost."""
+
+        @functools.wraps(real)
+        def step(optimizer: Optimizer, *args: Any, **kwargs: Any) -> Any:
+            try:
+                return real(*args, **kwargs)
+            finally:
+                self._after(optimizer, args, kwargs)
+
+        return step
 
     def _before(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:
-        if self._whole is not None:  # a step that was broken off
-            self._after(optimizer, args, kwargs)
+        if self._whole is not None:  # a class of the script's, whose step calls another one
+            return
         self._whole = [group["params"] for group in optimizer.param_groups]
         extra = []
         for group, factors in zip(optimizer.param_groups, self.factors, strict=False):
-            pairs = list(zip(group["params"], factors, strict=True))
+            pairs = list(zip_longest(group["params"], factors[: len(group["params"])], fillvalue=1.0))
             group["params"] = [parameter for parameter, factor in pairs if factor == 1]
             for factor in sorted(set(factors) - {1}):
-                own = {**group, "params": [parameter for parameter, of in pairs if of == factor]}
+                own: dict[str, Any] = {**group, "params": [parameter for parameter, of in pairs if of == factor]}
                 own["lr"] = group["lr"] * factor
                 if "weight_decay" in group:
                     own["weight_decay"] = group["weight_decay"] / factor

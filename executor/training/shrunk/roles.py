@@ -124,9 +124,15 @@ def _of_call(module: nn.Module, layers: Mapping[str, nn.Module], call: Call) -> 
         for one in found
     }
     returned = tensors(output)
-    outputs = {one for tensor in returned for one in producers(tensor.grad_fn, made)} - taken
+    reached = {one for tensor in returned for one in producers(tensor.grad_fn, made)}
+    outputs = reached - taken
     if not outputs:
         raise CannotShrink(f"shrink: no layer of {type(module).__name__} makes what it returns; {WIDTH}")
+    for name in set(made.values()) - reached - taken:
+        raise CannotShrink(
+            f"shrink: {told(name, layers[name])} makes nothing that the model returns, so its "
+            f"place is unknown; {WIDTH}"
+        )
     # Called several times, a layer has a width where any call says so: first states are often made of zeros.
     ins = {
         name: [any(bool(found - outputs) for found in of) for of in zip(*times, strict=False)]
@@ -193,8 +199,8 @@ def few_samples(loader: Any, device: torch.device) -> Any:
         if isinstance(loader, Batches):
             batch = loader.first
         elif loader.batch_sampler is not None and hasattr(loader.dataset, "__getitem__"):
-            samples = [loader.dataset[i] for i in range(min(SAMPLES, len(loader.dataset)))]
-            batch = loader.collate_fn(samples) if samples else None
+            drawn: Any = next(iter(loader.batch_sampler), [])  # what workers would read, and no more of it
+            batch = loader.collate_fn([loader.dataset[i] for i in list(drawn)[:SAMPLES]]) if drawn else None
         else:
             batch = next(iter(loader), None)
     if batch is None:

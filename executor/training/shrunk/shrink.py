@@ -45,6 +45,7 @@ def _shrink(
     by: int,
 ) -> None:
     families = [family_of(optimizer) for optimizer in optimizers]
+    modules = [getattr(module, "_orig_mod", module) for module in modules]  # of torch.compile, which runs later
     marked = bool(known())
     _check(modules, companions, optimizers, marked)
     plan = as_marked(modules) if marked else narrowed(modules[0], by, loader)
@@ -60,7 +61,7 @@ def as_marked(modules: Sequence[nn.Module]) -> Plan:
     plan = by_marks(modules)
     origins = initial.origins(plan, "narrow")
     for module in modules:
-        _leave_nested(module)
+        _let_containers_follow(module)
     fill(plan, origins)
     prepare_layers(plan)
     return plan
@@ -80,11 +81,12 @@ def narrowed(module: nn.Module, by: int, loader: Any) -> Plan:
     resize(plan, "narrow")
     fill(plan, origins)
     handles = prepare_layers(plan)
-    _leave_nested(module)
+    _let_containers_follow(module)
     try:
         _try(module, found)
     except CannotShrink:
         resize(plan, "wide")
+        _let_containers_follow(module)
         for origin, data in zip(origins, before, strict=True):
             origin.tensor.data = data
         for handle in handles:
@@ -93,11 +95,18 @@ def narrowed(module: nn.Module, by: int, loader: Any) -> Plan:
     return plan
 
 
-def _leave_nested(module: nn.Module) -> None:
-    """Keep encoders from nested tensors, which only kernels take that know no other scale of logits."""
+def _let_containers_follow(module: nn.Module) -> None:
+    """Tell whole Transformers their width, and keep encoders from nested tensors.
+
+    Only kernels take these that know no other scale of logits.
+    """
     for layer in module.modules():
         if isinstance(layer, nn.TransformerEncoder):
             layer.use_nested_tensor = False
+        if isinstance(layer, nn.Transformer):
+            layer.d_model = next(
+                one for one in layer.modules() if isinstance(one, nn.MultiheadAttention)
+            ).embed_dim
 
 
 def fill(plan: Plan, origins: Sequence[Origin]) -> None:

@@ -50,7 +50,7 @@ class Width(int):
         _known.setdefault(narrow, set()).add(wide)
         return found
 
-    def __getnewargs__(self) -> tuple[int, int]:
+    def __getnewargs__(self) -> tuple[int, int]:  # type: ignore[override]  # those of this class
         return int(self), self.wide
 
 

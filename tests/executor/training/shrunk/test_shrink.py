@@ -110,6 +110,37 @@ class Tied(nn.Module):
         return self.last(self.hidden(self.table(x)).relu())
 
 
+class UNet(nn.Module):
+    """A part of its output is the classes; it joins channels of two places."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.down = nn.Conv2d(1, 64, 3, 1, 1), nn.Conv2d(64, 128, 3, 2, 1)
+        self.up, self.both, self.last = (
+            nn.ConvTranspose2d(128, 64, 2, 2),
+            nn.Conv2d(128, 64, 3),
+            nn.Conv2d(64, 10, 1),
+        )
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.first(x).relu()
+        x = torch.cat([x, self.up(self.down(x).relu()).relu()], 1)
+        return self.last(self.both(x).relu()).mean((2, 3))
+
+
+class Translator(nn.Module):
+    """An encoder and a decoder, which torch initialises otherwise than their layers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table, self.last = nn.Embedding(12, 64), nn.Linear(64, 12)
+        self.inner = nn.Transformer(64, 2, 1, 1, 128, 0.0, batch_first=True)
+
+    def forward(self, x: Tensor) -> Tensor:
+        h = self.table(x)
+        return self.last(self.inner(h, h[:, :3]))
+
+
 def narrow(
     module: nn.Module, by: int, monkeypatch: pytest.MonkeyPatch, loader: Any = IMAGES, kind: str = "SGD"
 ) -> torch.optim.Optimizer:
@@ -125,7 +156,16 @@ def shapes(module: nn.Module) -> list[tuple[int, ...]]:
 
 @pytest.mark.parametrize(
     ("made", "loader"),
-    [(mlp, IMAGES), (ResNet, IMAGES), (depthwise, IMAGES), (Shared, IMAGES), (Words, WORDS), (Tied, WORDS)],
+    [
+        (mlp, IMAGES),
+        (ResNet, IMAGES),
+        (depthwise, IMAGES),
+        (Shared, IMAGES),
+        (UNet, IMAGES),
+        (Words, WORDS),
+        (Tied, WORDS),
+        (Translator, WORDS),
+    ],
 )
 def test_a_narrow_model_is_the_same_object_and_trains(
     made: Callable[[], nn.Module], loader: Any, monkeypatch: pytest.MonkeyPatch
@@ -253,7 +293,7 @@ def test_a_tied_table_begins_as_a_table(monkeypatch: pytest.MonkeyPatch) -> None
     model = Tied()
     narrow(model, 4, monkeypatch, WORDS)
     assert model.last.weight is model.table.weight
-    assert float(model.table.weight.std()) == pytest.approx(1, abs=0.2)
+    assert float(model.table.weight.detach().std()) == pytest.approx(1, abs=0.2)
     hidden = model.hidden(model.table(torch.arange(12))).relu()
     torch.testing.assert_close(model.last(hidden), F.linear(4 * hidden, model.table.weight, model.last.bias))
 
@@ -380,18 +420,18 @@ def changed(change: Callable[[nn.Module], Any]) -> Callable[[], nn.Module]:
         (Functional, 4, IMAGES, "layer 'last' (Linear) does not run on a batch as a module"),
         (Placed, 4, WORDS, "parameter 'places' is of no layer with a rule; write its widths as coadapt.width"),
         (Recurrent, 4, WORDS, "layer 'inner' (LSTM) has no rule"),
-        (changed(lambda m: m[3].weight.normal_(0, 0.02)), 4, IMAGES, "layer '3' (Linear) has a weight of mean"),
+        (changed(lambda m: m[3].weight.normal_(0, 0.02)), 4, IMAGES, "weight of layer '3' (Linear) has mean"),
         (
             changed(lambda m: m[3].weight.mul_(2)),
             4,
             IMAGES,
-            "layer '3' (Linear) has a weight with values up to 0.2",
+            "weight of layer '3' (Linear) has values up to 0.2",
         ),
         (
             changed(lambda m: m[3].bias.zero_()),
             4,
             IMAGES,
-            "layer '3' (Linear) has a bias of mean 0 and deviation 0",
+            "bias of layer '3' (Linear) has mean 0 and deviation 0",
         ),
         (
             lambda: nn.Sequential(

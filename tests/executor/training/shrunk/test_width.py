@@ -102,7 +102,7 @@ class Placed(nn.Module):
         super().__init__()
         self.heads = heads
         self.table, self.qkv, self.last = nn.Embedding(12, wide), nn.Linear(wide, 3 * wide), nn.Linear(wide, 10)
-        self.places = nn.Parameter(torch.zeros(length, wide))
+        self.places = nn.Parameter(torch.zeros(1, length, wide))
 
     def forward(self, x: Tensor) -> Tensor:
         h = self.table(x) + self.places
@@ -112,7 +112,8 @@ class Placed(nn.Module):
 
 def test_a_script_that_knows_its_widths_narrows_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COADAPT_SHRINK", "4")
-    model = Placed(width(128), width(8, least=2))
+    model = Placed(width(128), width(8, least=1))
+    assert width(4, least=1) == 1, "which is no width of a parameter"
     model.places.data.fill_(0.5)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     shrink([model], [], [optimizer], None)
