@@ -166,6 +166,11 @@ class Client:
         return self._api.url
 
     @property
+    def token(self) -> str:
+        """Return the token by which it asks; "" if there is none."""
+        return self._api.token
+
+    @property
     def settings(self) -> Settings:
         """Return the settings of the service, as they were when they were first asked for."""
         if self._settings is None:

@@ -58,7 +58,7 @@ class HttpApi:
     """
 
     def __init__(self, url: str, token: str, patience_s: float = RETRY_S, fingerprint: str | None = None) -> None:
-        self.url, self._patience_s, self._answered = url, patience_s, False
+        self.url, self.token, self._patience_s, self._answered = url, token, patience_s, False
         self._headers = {"Authorization": f"Bearer {token}"} if token else {}
         known: dict[str, Any] = (
             {} if fingerprint is None else {"assert_fingerprint": fingerprint, "cert_reqs": "CERT_NONE"}
