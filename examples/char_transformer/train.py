@@ -1,7 +1,7 @@
 """A character-level transformer on Python's own reference manual (`pydoc_data.topics`), trained with AdamW.
 
 It reaches a validation loss of 1.8 nats per character. By itself: `python train.py`.
-On a cluster: `coadapt submit job.yaml`.
+On a cluster: `coadapt submit job.yaml`. `coadapt tune study.yaml` searches its learning rate.
 """
 
 import argparse
@@ -13,7 +13,7 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 CONTEXT = 32  # characters
-WIDTH = 48
+WIDTH = coadapt.width(48)  # narrower for the trials of a study
 
 
 def manual() -> tuple[TensorDataset, TensorDataset, int]:
@@ -33,7 +33,7 @@ class CharTransformer(nn.Module):
         self.embed = nn.Embedding(characters, WIDTH)
         self.position = nn.Parameter(torch.zeros(CONTEXT, WIDTH))
         layer = nn.TransformerEncoderLayer(
-            WIDTH, nhead=4, dim_feedforward=2 * WIDTH, dropout=0.0, batch_first=True, norm_first=True
+            WIDTH, nhead=4, dim_feedforward=coadapt.width(96), dropout=0.0, batch_first=True, norm_first=True
         )
         self.blocks = nn.TransformerEncoder(layer, num_layers=2, enable_nested_tensor=False)
         self.head = nn.Linear(WIDTH, characters)
@@ -58,13 +58,14 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=30)
     epochs = parser.parse_args().epochs
 
+    hp = coadapt.hyperparameters(lr=2e-3)
     torch.manual_seed(0)
     device = coadapt.device()
     train, validation, characters = manual()
     held_out = validation.tensors[0].to(device)
     model = CharTransformer(characters).to(device)
     loader = DataLoader(train, batch_size=32, shuffle=True)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=2e-3, weight_decay=0.01)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=hp.lr, weight_decay=0.01)
     model, optimizer, loader = coadapt.prepare(model, optimizer, loader)
 
     for epoch in coadapt.epochs(epochs):
