@@ -131,7 +131,7 @@ def _wide_shape(bare: Bare, plain: set[int]) -> tuple[int, ...]:
         if len(wide) > 1 or size in plain:
             raise CannotShrink(
                 f"shrink: parameter '{bare.name}' has a size of {size}, which is a width and also another number; "
-                "give the other one another value"
+                "keep it in a layer of torch.nn, such as an Embedding"
             )
         shape.append(*wide)
         widths += 1

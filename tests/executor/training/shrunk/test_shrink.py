@@ -193,14 +193,18 @@ def test_widths_are_divided_and_data_and_classes_stay(monkeypatch: pytest.Monkey
     assert (model[1].in_features, model[3].in_features, model[5].out_features) == (64, 16, 10)
 
 
-def test_parameters_of_a_residual_network_follow_the_square_of_the_divisor(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    model = ResNet()
-    before = sum(one.numel() for one in model.parameters())
-    narrow(model, 8, monkeypatch)
-    assert before / 64 < sum(one.numel() for one in model.parameters()) < before / 50
-    assert model.blocks[1].short[1].running_var.shape == (16,)
+def test_resnet_18_has_the_parameters_that_hydro_tells(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its artifact has 11.174 million, and 176,402 at S = 8."""
+    layers: list[nn.Module] = [nn.Conv2d(3, 64, 3, 1, 1, bias=False), nn.BatchNorm2d(64), nn.ReLU()]
+    ins = 64
+    for outs, stride in ((64, 1), (128, 2), (256, 2), (512, 2)):
+        layers += [Residual(ins, outs, stride), Residual(outs, outs)]
+        ins = outs
+    model = nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(512, 10))
+    assert sum(one.numel() for one in model.parameters()) == 11_173_962
+    narrow(model, 8, monkeypatch, DataLoader(TensorDataset(torch.randn(4, 3, 32, 32)), 2))
+    assert sum(one.numel() for one in model.parameters()) == 176_402
+    assert model[9].short[1].running_var.shape == (64,)
 
 
 def test_convolutions_with_groups_keep_the_size_of_these(monkeypatch: pytest.MonkeyPatch) -> None:
