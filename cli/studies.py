@@ -103,17 +103,19 @@ def read(file: Path) -> tuple[dict[str, Any], JobSpec]:
 
 def followed(client: Client, id: str, tell: Callable[[str], None]) -> dict[str, Any]:
     """Return a study once it is over; meanwhile tell how far it is whenever that has changed."""
-    told, noted = "", set[str]()
+    told: tuple[Any, ...] = ()
+    noted = set[str]()
     while True:
         view = client.study(id)
         for note in view["notes"]:
             if note not in noted:
                 noted.add(note)
                 tell(printable(note))
-        line = progress(view)
-        if line != told:
-            told = line
-            tell(line)
+        # A better metric of the same trial alone is no news: there is one in each epoch.
+        news = tuple(view[name] for name in ("status", "trials_over", "trials_running", "best_trial"))
+        if news != told:
+            told = news
+            tell(progress(view))
         if view["status"] in OVER:
             return view
         time.sleep(LOOK_S)
