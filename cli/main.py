@@ -605,13 +605,26 @@ def list_jobs(
 
 
 @app.command()
-def describe(job: Job, as_json: Json = False) -> None:
+def describe(
+    job: Job,
+    as_json: Json = False,
+    picture: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE.png", help="Draw the trials of a study there.", show_default=False),
+    ] = None,
+) -> None:
     """Show all that is known of one job or study, with what happened to it."""
     client = _connect()
     if studies_verbs.is_study(job):
         study = client.study(job)
+        if picture is not None:
+            from .study_picture import picture as drawn
+
+            picture.write_bytes(drawn(study))
         _print(study if as_json else studies_verbs.details(study), as_json)
         return
+    if picture is not None:
+        raise typer.BadParameter(f"--picture: {job} is no study; `coadapt studies` shows yours")
     found = client.describe(_resolve(client, job))
     if as_json:
         _print(found, True)
