@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -13,6 +16,7 @@ from typing import Any
 import psutil
 import pytest
 from coadapt.core.training_config import CheckpointConfig, TrainingConfig
+from coadapt.core.trials import Trial
 from coadapt.executor.executor_job import ExecutorJob
 from coadapt.executor.protocol.job_events import (
     Failing,
@@ -363,3 +367,39 @@ def test_a_job_that_never_trains_is_known_to_use_nothing(
 def busy(used: Used, gpu_type: str) -> float | None:
     """Return the utilisation that is told of a GPU type; None: nothing is."""
     return used.by_type[gpu_type].gpu_util if gpu_type in used.by_type else None
+
+
+def test_trials_train_as_one_are_dropped_and_killed_and_each_comes_to_what_it_would_alone(
+    start: Callable[..., Job], emulated_cluster: EmulatedCluster
+) -> None:
+    trials = tuple(Trial(number=number, values={"lr": 0.1 / 2**number}) for number in range(3))
+    script = SCRIPT.with_name("trials_script.py")
+    job = start(script=script, trials=trials, training={"adaptivity": "rigid"})
+    slot = emulated_cluster.slot("a100", 0)
+    job.assign(slot)
+    job.wait(Reported, lambda event: any(row.epoch == 2 for row in event.report.trials))
+    job.actor.keep.remote([0, 2])
+    dropped = job.wait(Reported, lambda event: any(row.trials == (0, 2) for row in event.report.trials))
+    os.kill(job.pids()[slot], signal.SIGKILL)
+    job.wait(JobFinished)
+    rows = {row.epoch: row for event in job.events(Reported) for row in event.report.trials if row.metrics}
+    assert sorted(rows) == list(range(1, 9))
+    assert (rows[1].trials, rows[8].trials) == ((0, 1, 2), (0, 2))
+    assert dropped.report.trials
+    for number in (0, 2):
+        alone = losses_alone(script, trials[number].values["lr"])
+        told = [rows[epoch].metrics["loss"][rows[epoch].trials.index(number)] for epoch in sorted(rows)]
+        assert told == pytest.approx(alone, rel=1e-3)
+
+
+def losses_alone(script: Path, rate: Any) -> list[float]:
+    """Return what the script reports of each epoch where it trains one trial by itself."""
+    text = (
+        script.read_text()
+        .replace("time.sleep(0.02)", "pass")
+        .replace("coadapt.report(loss=total)", "print(total)")
+    )
+    env = {**os.environ, "COADAPT_HYPERPARAMETERS": json.dumps({"lr": rate}), "OMP_NUM_THREADS": "1"}
+    words = [sys.executable, "-c", text, "--samples", str(SAMPLES)]
+    found = subprocess.run(words, env=env, capture_output=True, text=True, check=True)
+    return [float(line) for line in found.stdout.split()]
