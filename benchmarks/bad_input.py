@@ -21,6 +21,7 @@ from coadapt.core import emulated_nodes
 from coadapt.core.schemas import JobRow
 from coadapt.core.settings import Settings
 from coadapt.deploy import local_cluster
+from coadapt.tuning.study_file import StudyFileError, from_values
 
 from tests.support import bad_samples, bad_service_input
 from tests.support.bad_foresight import BAD_FORESIGHT
@@ -29,6 +30,8 @@ from tests.support.bad_models import BAD_MODELS
 from tests.support.bad_provisioning import BAD_PROVISIONING
 from tests.support.bad_samples import BAD_SAMPLES
 from tests.support.bad_service_input import BAD_SERVICE_INPUT
+from tests.support.bad_study_files import BAD as BAD_STUDIES
+from tests.support.bad_study_files import GOOD as GOOD_STUDY
 from tests.support.bad_traces import BAD_TRACES, ENDLESS, refusal_in_little_memory
 
 from .arguments import some_of
@@ -74,6 +77,19 @@ def foresight() -> list[Row]:
         with tempfile.TemporaryDirectory() as folder:
             answer = case.reached.answer(Path(folder)).replace(folder, "{dir}")
             rows.append((f"foresight: {case.what} ({case.reached.how})", case.error, answer))
+    return rows
+
+
+def studies() -> list[Row]:
+    rows = []
+    for changed, sentence in BAD_STUDIES:
+        try:
+            from_values({**GOOD_STUDY, **changed})
+            told = ""
+        except StudyFileError as error:
+            told = str(error)
+        # Only the beginning is promised where the rest lists what is known.
+        rows.append((f"study: {changed}", sentence, sentence if told.startswith(sentence) else told))
     return rows
 
 
@@ -181,7 +197,7 @@ SOUND_TRAIN = """for epoch in coadapt.epochs(20):
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    every = (job_files, traces, clusters, foresight, models, provisioning, service, samples, scripts)
+    every = (job_files, traces, clusters, foresight, studies, models, provisioning, service, samples, scripts)
     kinds = {of.__name__: of for of in every}
     parser.add_argument("--only", type=some_of(list(kinds)), default=list(kinds), metavar="KIND[,KIND...]")
     rows: list[Row] = []

@@ -93,8 +93,10 @@ def _as_group(fields: dict[str, Any]) -> dict[str, Any]:
     trials = fields.get("trials")
     if not isinstance(trials, Sequence) or isinstance(trials, str) or len(trials) < 2:
         return fields
-    training = _with(fields.get("training"), {"adaptivity": Adaptivity.RIGID})
-    return {**fields, "training": training, "resources": _with(fields.get("resources"), {"gpus": 1})}
+    fields["training"] = training = _with(fields.get("training"), {"adaptivity": Adaptivity.RIGID})
+    if isinstance(training, Mapping) and training["adaptivity"] == Adaptivity.RIGID:
+        fields["resources"] = _with(fields.get("resources"), {"gpus": 1})
+    return fields
 
 
 def _with(part: Any, defaults: Mapping[str, Any]) -> Any:

@@ -411,6 +411,35 @@ BAD_JOBS = [
         START + "priority: soon\n",
         "priority: soon is not one of low, normal, high, urgent",
     ),
+    BadJob("a weight of more than others", START + "weight: 2\n", "weight: 2 is not a number of at most 1"),
+    BadJob("a weight of nothing", START + "weight: 0\n", "weight: 0 is not a number of at least 0.01"),
+    # trials that train as one
+    BadJob(
+        "two trials with one number",
+        START + "trials: [{values: {lr: 1}}, {values: {lr: 2}}]\n",
+        "trials: number 0 is given twice",
+    ),
+    BadJob(
+        "several trials that adapt",
+        START + "trials: [{number: 1}, {number: 2}]\ntraining: {adaptivity: adaptive}\nresources: {max_gpus: 4}\n",
+        "trials: 2 train as one on one GPU; training.adaptivity rigid and resources.gpus 1 are expected",
+    ),
+    BadJob(
+        "trials of a program that never asks",
+        START + "elastic: false\ntrials: [{values: {lr: 1}}]\n",
+        "trials: it is for a script that calls coadapt.prepare, and this is a plain job",
+    ),
+    BadJob(
+        "an end of trials where there are none",
+        START + "until_epoch: 3\n",
+        "until_epoch: 3 is for trials that train as one",
+    ),
+    BadJob(
+        "a trial of no job",
+        START + "trials: [{number: 1, from_trial: 2}]\n",
+        "trials[0].from_trial: 2 is of a job, and from_job is not given",
+    ),
+    BadJob("a width of nothing", START + "shrink: 0\n", "shrink: 0 is not a number of at least 1"),
     BadJob(
         "a team that is no name",
         START + "team: the vision team\n",
