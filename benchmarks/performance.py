@@ -413,6 +413,22 @@ BENCHMARKS = (
         timeout_s=3600.0,
     ),
     Benchmark(
+        "tuning_live",
+        "A study of 48 trials on digits, beside Ray Tune with a process for each, on the same two cores.",
+        (
+            Figure("study_s", "the study: groups at an eighth of the width, the best three promoted, s"),
+            Figure("ray_tune_s", "Ray Tune, s"),
+            Figure("unfused_s", "a study that neither fuses nor shrinks, s"),
+            Figure("makespan_over_ray_tune", "Ray Tune's makespan over the study's", ">= 5"),
+            Figure("over_unfused", "that without fusion over the study's", ">= 3"),
+            Figure("target_quality_diff", "accuracy of the target less that of Ray Tune's best", ">= -0.003"),
+            Figure("deadline/quality_gain", "accuracy at a deadline less that without fusion", ">= 0"),
+            Figure("jobs_lost", "trials lost as actor, scheduler and a worker are killed", "= 0"),
+            Figure("same_values", "the same best values after these kills", "= 1"),
+        ),
+        timeout_s=3600.0,
+    ),
+    Benchmark(
         "fusion_equivalence",
         "Four trials that train as one, against the same alone: a CNN, an MLP and a Transformer.",
         (
