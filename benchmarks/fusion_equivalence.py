@@ -11,6 +11,7 @@ Four trials each, with SGD, Adam and AdamW, a cosine schedule and clipped gradie
 * nan_reached: trials that a NaN in another one has reached.
 * mean_loss_fails: 1 if the gradient of the mean of losses, rather than of their sum, is told apart.
 * fused_over_alone/{trials}: steps/s of so many trials as one, times these, over those of one alone; of the MLP.
+* fused_over_alone/cnn/{trials}: the same of the CNN.
 """
 
 from __future__ import annotations
@@ -183,30 +184,35 @@ def nan_reached(batches: Sequence[Batch], seed: int) -> int:
 
 
 def speeds(seed: int) -> dict[str, float]:
-    """Return by how much more trials the MLP trains in the same time, by the number of trials of a group."""
-    found: dict[str, float] = {}
+    """Return by how much more trials a model trains in the same time, by the number of trials of a group.
+
+    Times are of the processor, as other programs may run beside. Runs alone and as one take turns.
+    """
     batches = drawn(40, seed)
 
-    def seconds(trials: int) -> float:
+    def seconds(name: str, trials: int) -> float:
         torch.manual_seed(seed)
-        model = mlp()
+        model = MODELS[name]()
         lr: Any = 0.05 if trials == 0 else TrialNumber([0.05 + 1e-4 * i for i in range(trials)])
         optimizer = torch.optim.SGD(model.parameters(), lr=lr, momentum=0.9)
         if trials:
             TrialGroup([model], [optimizer], [], trials)
-        began = 0.0
-        for at, (x, y) in enumerate(batches):
-            if at == 5:
-                began = time.perf_counter()
+        steps = []
+        for x, y in batches:
+            began = time.process_time()
             loss = F.cross_entropy(model(x), y)
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
-        return time.perf_counter() - began
+            steps.append(time.process_time() - began)
+        return sorted(steps[5:])[len(steps) // 4]
 
-    alone_s = min(seconds(0) for _ in range(3))
-    for trials in MANY:
-        found[f"fused_over_alone/{trials}"] = round(trials * alone_s / min(seconds(trials) for _ in range(3)), 2)
+    found: dict[str, float] = {}
+    for name in ("mlp", "cnn"):
+        for trials in MANY:
+            pairs = [(seconds(name, 0), seconds(name, trials)) for _ in range(5)]
+            ratio = sorted(trials * alone / fused for alone, fused in pairs)[2]
+            found[f"fused_over_alone/{'' if name == 'mlp' else name + '/'}{trials}"] = round(ratio, 2)
     return found
 
 

@@ -12,18 +12,18 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
-from torch.optim.lr_scheduler import ReduceLROnPlateau
 
+from . import direct_rules as _direct_rules  # noqa: F401  # operations of a group run by them
 from . import roster
 from .errors import CannotFuse
-from .of_trials import of_trial, together
-from .schedulers import step_each
+from .hyperparameters import of_process
+from .of_trials import counts_of, of_trial, together
+from .schedulers import knowledge_of, learn, settings_of, step_each
+from .stacked_step import give_back, step_stacks
 from .trial_number import TrialNumber, TrialSetting
-from .trial_tensor import parameter_of, stack
+from .trial_tensor import TrialTensor, parameter_of, stack
 
 FUSED = (torch.optim.SGD, torch.optim.Adam, torch.optim.AdamW)
-NOT_SETTINGS = ("params", "foreach", "fused")  # the last two say how torch steps, and change nothing
-PARTS = "_schedulers"  # of a scheduler that consists of others
 STEP = "step"  # in the state of Adam
 State = dict[str, Any]  # of one trial: what its own script would have without the others
 
@@ -31,7 +31,8 @@ State = dict[str, Any]  # of one trial: what its own script would have without t
 class TrialGroup:
     """Models, optimizers and schedulers of a script, for all trials of a group.
 
-    All trials begin with the model's parameters as they are. A model that is part of another one counts in that.
+    All trials begin with the model's parameters as they are. A module that is given twice, or is a part of
+    another given one, counts once.
 
     Raises: CannotFuse, for what cannot be trained as one.
     """
@@ -39,29 +40,27 @@ class TrialGroup:
     def __init__(
         self, modules: Sequence[nn.Module], optimizers: Sequence[Optimizer], schedulers: Sequence[Any], trials: int
     ) -> None:
-        self.modules, self.optimizers, self.schedulers = outermost(modules), optimizers, with_parts(schedulers)
+        self.modules, self.optimizers, self.schedulers = outermost(modules), list(optimizers), list(schedulers)
         self.trials = trials
-        own = {id(parameter) for module in modules for parameter in module.parameters()}
+        self.hyperparameters = [one for one in of_process() if counts_of(one) <= {trials}]
+        self._check_counts()
+        own = {id(parameter) for module in self.modules for parameter in module.parameters()}
         for optimizer in optimizers:
             _check(optimizer, own)
-        for scheduler in self.schedulers:
-            if isinstance(scheduler, ReduceLROnPlateau):
-                step_each(scheduler, lambda: self.trials)
-        self.become([self._first_state(trial) for trial in range(trials)])
+        self.become([self._state(trial, lambda tensor: tensor) for trial in range(trials)])
+        for scheduler in schedulers:
+            step_each(scheduler)
         for optimizer in optimizers:
-            optimizer.register_step_pre_hook(_as_settings)
+            step = _Step()
+            optimizer.register_step_pre_hook(step.before)
+            optimizer.register_step_post_hook(step.after)
 
     def state_of(self, trial: int) -> State:
         """Return what one trial has: the states of its models, optimizers and schedulers, as copies.
 
         A script that trains this trial alone could load them.
         """
-        return {
-            "modules": [
-                {name: of_trial(tensor, trial) for name, tensor in _tensors(module)} for module in self.modules
-            ],
-            **self._rest_of(trial),
-        }
+        return self._state(trial, lambda tensor: of_trial(tensor, trial))
 
     def become(self, states: Sequence[State]) -> None:
         """Let the group consist of trials with these states, which are at the same place of training.
@@ -72,19 +71,25 @@ class TrialGroup:
         """
         if not states:
             raise ValueError("trials: a group has at least one")
-        schedulers = [together([state["schedulers"][i] for state in states]) for i in range(len(self.schedulers))]
-        optimizers = [
-            uncounted(together([state["optimizers"][i] for state in states])) for i in range(len(self.optimizers))
-        ]
-        new = self._stacked([state["modules"] for state in states])
-        self.trials = len(states)
-        for module in self.modules:
-            for holder, name, _, own in places_of(module):
-                holder[name] = new[id(own)]
-        for optimizer, found in zip(self.optimizers, optimizers, strict=True):
-            give_optimizer(optimizer, found, new)
-        for scheduler, found in zip(self.schedulers, schedulers, strict=True):
-            scheduler.__dict__.update(found)
+        for state in states:
+            self._check_form(state)
+        found = {key: together([state[key] for state in states]) for key in states[0] if key != "modules"}
+        optimizers = [uncounted(one) for one in found["optimizers"]]
+        places = [(at, *place) for at, module in enumerate(self.modules) for place in places_of(module)]
+        new = _stacked(places, [state["modules"] for state in states])
+
+        self.trials = len(states)  # from here on nothing raises
+        for _, holder, name, _, own in places:
+            holder[name] = new[id(own)]
+        for module, numbers in zip(self.modules, found["numbers"], strict=True):
+            for at, child in module.named_modules():
+                child.__dict__.update(numbers[at])
+        for hyperparameters, values in zip(self.hyperparameters, found["hyperparameters"], strict=True):
+            hyperparameters.become(values)
+        for optimizer, one in zip(self.optimizers, optimizers, strict=True):
+            _set_optimizer(optimizer, new, one)
+        for scheduler, known in zip(self.schedulers, found["schedulers"], strict=True):
+            learn(scheduler, known)
 
     def keep(self, kept: Sequence[int]) -> None:
         """Drop all trials but these, which then are in this order.
@@ -95,65 +100,134 @@ class TrialGroup:
         roster.dropped(before, kept)
         self.become(states)
 
-    def _first_state(self, trial: int) -> State:
-        """Return the state of a trial before its first step; tensors are those of the model, for all."""
-        return {"modules": [dict(_tensors(module)) for module in self.modules], **self._rest_of(trial)}
-
-    def _rest_of(self, trial: int) -> State:
+    def _state(self, trial: int, of: Callable[[Tensor], Tensor]) -> State:
+        """Return the state of a trial, with what `of` gives of each parameter and buffer."""
         return {
+            "modules": [{name: of(tensor) for name, tensor in _tensors(module)} for module in self.modules],
+            "numbers": [attributes_of(module, trial) for module in self.modules],
             "optimizers": [optimizer_state(optimizer, trial) for optimizer in self.optimizers],
-            "schedulers": [of_trial(scheduler_state(scheduler), trial) for scheduler in self.schedulers],
+            "schedulers": [of_trial(knowledge_of(scheduler), trial) for scheduler in self.schedulers],
+            "hyperparameters": [of_trial(dict(one), trial) for one in self.hyperparameters],
         }
 
-    def _stacked(self, states: Sequence[Sequence[dict[str, Tensor]]]) -> dict[int, Tensor]:
-        """Return the parameters and buffers of all trials, by the id of what they replace."""
-        new: dict[int, Tensor] = {}
-        for at, module in enumerate(self.modules):
-            for _, _, key, own in places_of(module):
-                if id(own) in new:
-                    continue
-                values = [state[at][key] for state in states]
-                if any(value.shape != values[0].shape for value in values):
-                    raise CannotFuse(f"{key}: trials have it in different shapes")
-                is_parameter = isinstance(own, nn.Parameter)
-                new[id(own)] = parameter_of(values, own.requires_grad) if is_parameter else stack(values)
-        return new
+    def _check_counts(self) -> None:
+        """Raise CannotFuse, if the script's objects already have values of another number of trials."""
+        settings = [settings_of(optimizer) for optimizer in self.optimizers]
+        known = [knowledge_of(scheduler) for scheduler in self.schedulers]
+        parts = [vars(part) for module in self.modules for part in module.modules()]
+        tensors = [tensor for module in self.modules for _, tensor in _tensors(module)]
+        for count in counts_of([settings, known, *([*part.values()] for part in parts)]):
+            if count != self.trials:
+                raise CannotFuse(f"prepare: a number is of {count} trials, and the group has {self.trials}")
+        if counts_of(tensors):
+            raise CannotFuse("prepare: a model is already trained by a group of trials")
+
+    def _check_form(self, state: State) -> None:
+        """Raise CannotFuse, if a state is not one of this script."""
+        own = self._state(0, lambda tensor: tensor)
+        for part, known in own.items():
+            if len(state.get(part, ())) != len(known):
+                raise CannotFuse(
+                    f"state: it has {len(state.get(part, ()))} {part}, and this script has {len(known)}"
+                )
+        for part in ("modules", "numbers", "schedulers", "hyperparameters"):
+            for given, known in zip(state[part], own[part], strict=True):
+                if given.keys() != known.keys():
+                    strange = sorted(map(str, given.keys() ^ known.keys()))[0]
+                    raise CannotFuse(f"state: {strange} of the {part} is not both in it and in this script")
+        for given, known in zip(state["modules"], own["modules"], strict=True):
+            for name, tensor in known.items():
+                shape = tuple(tensor.shape)
+                if isinstance(given[name], TrialTensor):
+                    raise CannotFuse(f"state: {name} is of a group, and a tensor of one trial is accepted")
+                if tuple(given[name].shape) != shape or given[name].dtype != tensor.dtype:
+                    had = f"{tuple(given[name].shape)} of {given[name].dtype}"
+                    raise CannotFuse(f"state: {name} is {had}, and this script has {shape} of {tensor.dtype}")
+        for given, known in zip(state["optimizers"], own["optimizers"], strict=True):
+            if any(len(given[part]) != len(known[part]) for part in ("settings", "state")):
+                raise CannotFuse("state: an optimizer of it steps other parameters than that of this script")
 
 
 def outermost(modules: Sequence[nn.Module]) -> list[nn.Module]:
-    """Return models, each once, without those that are parts of others."""
-    once = list({id(module): module for module in modules}.values())
-    inside = {id(part) for module in once for part in module.modules() if part is not module}
-    return [module for module in once if id(module) not in inside]
+    """Return modules without those that were given before or are parts of another one."""
+    found: list[nn.Module] = []
+    for module in dict.fromkeys(modules):
+        if not any(module is part for other in modules if other is not module for part in other.modules()):
+            found.append(module)
+    return found
 
 
-def with_parts(schedulers: Sequence[Any]) -> list[Any]:
-    """Return schedulers, and those of which some consist, such as `SequentialLR`; each once."""
-    found: dict[int, Any] = {}
-    for scheduler in schedulers:
-        for one in (scheduler, *with_parts(getattr(scheduler, PARTS, ()))):
-            found[id(one)] = one
-    return list(found.values())
+def attributes_of(module: nn.Module, trial: int) -> dict[str, dict[str, float]]:
+    """Return the numbers that each part of a model has as attributes, such as the rate of a dropout."""
+    return {
+        at: {
+            name: of_trial(value, trial)
+            for name, value in vars(child).items()
+            if isinstance(value, (int, float, TrialNumber)) and not isinstance(value, bool)
+        }
+        for at, child in module.named_modules()
+    }
 
 
 def optimizer_state(optimizer: Optimizer, trial: int) -> State:
-    """Return what an optimizer has of a trial: settings of its groups, and the state of each parameter."""
     of = [parameter for group in optimizer.param_groups for parameter in group["params"]]
-    settings = [
-        {name: value for name, value in group.items() if name not in NOT_SETTINGS}
-        for group in optimizer.param_groups
-    ]
     return {
-        "settings": of_trial(settings, trial),
+        "settings": of_trial(settings_of(optimizer), trial),
         "defaults": of_trial(dict(optimizer.defaults), trial),
         "state": [of_trial(_counted(optimizer.state.get(parameter, {})), trial) for parameter in of],
     }
 
 
-def scheduler_state(scheduler: Any) -> dict[str, Any]:
-    """Return what a scheduler knows, but its optimizer, its functions and other schedulers."""
-    known = vars(scheduler).items()
-    return {name: value for name, value in known if name not in ("optimizer", PARTS) and not _has_function(value)}
+def _stacked(places: Sequence[tuple[int, Any, str, str, Tensor]], states: Sequence[Any]) -> dict[int, Tensor]:
+    """Return parameters and buffers of all trials, by the id of what they replace."""
+    new: dict[int, Tensor] = {}
+    for at, _, _, key, own in places:
+        if id(own) not in new:
+            values = [state[at][key].to(own.device) for state in states]
+            new[id(own)] = parameter_of(values, own.requires_grad) if _is_parameter(own) else stack(values)
+    return new
+
+
+def _is_parameter(tensor: Tensor) -> bool:
+    return isinstance(tensor, nn.Parameter)
+
+
+class _Step:
+    """What is done around a step of an optimizer."""
+
+    def __init__(self) -> None:
+        self._taken: list[tuple[Tensor, Tensor]] = []
+
+    def before(self, optimizer: Optimizer, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+        """Let settings be numbers that an optimizer takes, also those set by hand, and step what is usual."""
+        for group in optimizer.param_groups:
+            momentum = group.get("momentum")
+            mixed = isinstance(momentum, TrialNumber) and 0 in momentum.values and any(momentum.values)
+            if mixed and group["dampening"] != 0:
+                raise CannotFuse(
+                    f"optimizer: momentum is {momentum}; with dampening it is 0 for all trials or none"
+                )
+        _set_kind(optimizer, TrialSetting)
+        if not any(one is not None for one in (*args[1:], *kwargs.values())):  # no closure, which makes gradients
+            self._taken = step_stacks(optimizer)
+
+    def after(self, optimizer: Optimizer, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+        give_back(self._taken)
+        self._taken = []
+        _set_kind(optimizer, TrialNumber)
+
+
+def _set_kind(optimizer: Optimizer, kind: type[TrialNumber]) -> None:
+    for group in optimizer.param_groups:
+        for name, value in group.items():
+            if isinstance(value, (TrialNumber, tuple)):
+                group[name] = _of_kind(value, kind)
+
+
+def _of_kind(value: Any, kind: type[TrialNumber]) -> Any:
+    if isinstance(value, TrialNumber):
+        return kind(value.values)
+    return tuple(_of_kind(part, kind) for part in value) if isinstance(value, tuple) else value
 
 
 def _check(optimizer: Optimizer, own: set[int]) -> None:
@@ -163,21 +237,15 @@ def _check(optimizer: Optimizer, own: set[int]) -> None:
     for group in optimizer.param_groups:
         if any(id(parameter) not in own for parameter in group["params"]):
             raise CannotFuse("optimizer: it steps parameters of no model that `prepare` was given")
+        if tensors := [name for name, value in group.items() if isinstance(value, Tensor)]:
+            raise CannotFuse(f"optimizer: {tensors[0]} is a tensor, and in a group of trials a number is accepted")
         for name in ("amsgrad", "maximize", "nesterov", "differentiable", "capturable"):
             if isinstance(group.get(name), TrialNumber):
                 raise CannotFuse(f"optimizer: {name} differs between trials, which cannot be fused")
 
 
-def _as_settings(optimizer: Optimizer, args: Any, kwargs: Any) -> None:
-    """Let numbers of trials that a script has put into groups count as settings."""
-    for group in optimizer.param_groups:
-        for name, value in group.items():
-            if isinstance(value, TrialNumber) and not isinstance(value, TrialSetting):
-                group[name] = TrialSetting(value.values)
-
-
-def give_optimizer(optimizer: Optimizer, found: State, new: dict[int, Tensor]) -> None:
-    """Let an optimizer step new parameters, by the id of what they replace, with these settings and this state."""
+def _set_optimizer(optimizer: Optimizer, new: dict[int, Tensor], found: State) -> None:
+    """Let an optimizer step the new parameters, with these settings and this state."""
     states = iter(found["state"])
     optimizer.state.clear()
     optimizer.defaults.update(found["defaults"])
@@ -186,7 +254,12 @@ def give_optimizer(optimizer: Optimizer, found: State, new: dict[int, Tensor]) -
         group.update(settings, foreach=False, fused=None)
         for parameter in group["params"]:
             if state := next(states):
-                optimizer.state[parameter] = state
+                at = parameter.device
+                own = {
+                    name: v.to(at) if isinstance(v, TrialTensor) and v.device != at else v
+                    for name, v in state.items()
+                }
+                optimizer.state[parameter] = own
 
 
 def _counted(state: Mapping[str, Any]) -> dict[str, Any]:
@@ -203,11 +276,6 @@ def uncounted(found: State) -> State:
             raise CannotFuse(f"state: trials have taken {state[STEP]} steps, so they are not at the same place")
         states.append({**state, STEP: torch.tensor(float(state[STEP]))} if STEP in state else state)
     return {**found, "state": states}
-
-
-def _has_function(value: Any) -> bool:
-    parts = value if isinstance(value, (list, tuple)) else [value]
-    return any(isinstance(part, Callable) for part in parts)  # type: ignore[arg-type]
 
 
 def places_of(module: nn.Module) -> Iterator[tuple[dict[str, Any], str, str, Tensor]]:

@@ -3,21 +3,37 @@
 from __future__ import annotations
 
 import json
+import math
 import os
+import weakref
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from .of_trials import together
-from .trial_number import TrialNumber
 
-SHOWN = 60  # characters of the variable in a sentence
 VARIABLE = "COADAPT_HYPERPARAMETERS"  # JSON: the values of a trial, or a list with those of each trial of a group
+
+LONGEST_TOLD = 80  # characters of what is not understood
+
+
+_alive: list[weakref.ref[Hyperparameters]] = []  # of this process; a script has one
+
+
+def of_process() -> list[Hyperparameters]:
+    """Return what scripts of this process have asked for and still hold."""
+    _alive[:] = [one for one in _alive if one() is not None]
+    return [found for one in _alive if (found := one()) is not None]
 
 
 class Hyperparameters(Mapping[str, Any]):
     """Values by name, also as attributes: `hp.lr`. In a group a number stands for those of all trials."""
 
     def __init__(self, values: Mapping[str, Any]) -> None:
+        self.become(values)
+        _alive.append(weakref.ref(self))
+
+    def become(self, values: Mapping[str, Any]) -> None:
+        """Have the values of other trials, where those of a group change."""
         self.__dict__.update(values)
 
     def __getitem__(self, name: str) -> Any:
@@ -37,21 +53,28 @@ class Hyperparameters(Mapping[str, Any]):
 
 
 def trials_of_environment() -> list[dict[str, Any]]:
-    """Return the values of each trial of this process; [{}]: of one, with the script's defaults."""
-    text = os.environ.get(VARIABLE, "{}")
+    """Return the values of each trial of this process; [{}]: of one, with the script's defaults.
+
+    Raises: ValueError, in one sentence, if the variable holds something else.
+    """
+    given = os.environ.get(VARIABLE, "{}")
+    told = given if len(given) <= LONGEST_TOLD else f"{given[:LONGEST_TOLD]}…"
+    accepted = "values by name as JSON, or a list of them with one for each trial, are accepted"
     try:
-        found = json.loads(text, parse_constant=_no_constant)
+        found = json.loads(given, parse_constant=_not_finite)
     except ValueError:
-        found = None
+        raise ValueError(f"{VARIABLE}: {told} is no JSON of finite numbers; {accepted}") from None
     trials = found if isinstance(found, list) else [found]
     if not trials or not all(isinstance(one, dict) for one in trials):
-        shown = text if len(text) <= SHOWN else text[: SHOWN - 1] + "…"
-        raise ValueError(f"{VARIABLE}: {shown!r} is no JSON of values by name, or of a list of these")
-    return trials
+        raise ValueError(f"{VARIABLE}: {told} is not understood; {accepted}")
+    for name, value in ((name, value) for one in trials for name, value in one.items()):
+        if isinstance(value, float) and not math.isfinite(value):
+            raise ValueError(f"{VARIABLE}: {name} is {value}, and finite numbers are accepted")
+    return [dict(one) for one in trials]
 
 
-def _no_constant(name: str) -> Any:
-    raise ValueError(f"{name} is no JSON")
+def _not_finite(name: str) -> float:
+    raise ValueError(f"{name} is not finite")
 
 
 def chosen(defaults: Mapping[str, Any], trials: list[dict[str, Any]]) -> Hyperparameters:
@@ -65,4 +88,4 @@ def chosen(defaults: Mapping[str, Any], trials: list[dict[str, Any]]) -> Hyperpa
         asked = ", ".join(defaults) or "nothing"
         raise ValueError(f"hyperparameters: the study sets {strange[0]}, and the script names {asked}")
     named = {name: [trial.get(name, default) for trial in trials] for name, default in defaults.items()}
-    return Hyperparameters({name: together(values, TrialNumber) for name, values in named.items()})
+    return Hyperparameters({name: together(values) for name, values in named.items()})

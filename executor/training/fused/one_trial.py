@@ -11,7 +11,9 @@ from torch import nn
 from torch.optim import Optimizer
 
 from .errors import CannotFuse
-from .group import State, optimizer_state, outermost, places_of, scheduler_state, uncounted, with_parts
+from .group import State, attributes_of, optimizer_state, outermost, places_of, uncounted
+from .hyperparameters import of_process
+from .schedulers import knowledge_of, learn
 
 
 class OneTrial:
@@ -22,7 +24,8 @@ class OneTrial:
     def __init__(
         self, modules: Sequence[nn.Module], optimizers: Sequence[Optimizer], schedulers: Sequence[Any]
     ) -> None:
-        self.modules, self.optimizers, self.schedulers = outermost(modules), optimizers, with_parts(schedulers)
+        self.modules, self.optimizers, self.schedulers = outermost(modules), optimizers, schedulers
+        self.hyperparameters = of_process()
 
     def state_of(self, trial: int = 0) -> State:
         """Return the states of models, optimizers and schedulers, as copies, as `TrialGroup.state_of` has them."""
@@ -30,8 +33,10 @@ class OneTrial:
             "modules": [
                 {key: own.detach().clone() for _, _, key, own in places_of(module)} for module in self.modules
             ],
+            "numbers": [attributes_of(module, 0) for module in self.modules],
             "optimizers": [copy.deepcopy(optimizer_state(one, 0)) for one in self.optimizers],
-            "schedulers": [copy.deepcopy(scheduler_state(one)) for one in self.schedulers],
+            "schedulers": [copy.deepcopy(knowledge_of(one)) for one in self.schedulers],
+            "hyperparameters": [dict(one) for one in self.hyperparameters],
         }
 
     def become(self, states: Sequence[State]) -> None:
@@ -43,10 +48,15 @@ class OneTrial:
             for module, found in zip(self.modules, state["modules"], strict=True):
                 for _, _, key, own in places_of(module):
                     own.copy_(found[key])
+        for module, numbers in zip(self.modules, state["numbers"], strict=True):
+            for at, child in module.named_modules():
+                child.__dict__.update(numbers[at])
+        for hyperparameters, values in zip(self.hyperparameters, state["hyperparameters"], strict=True):
+            hyperparameters.become(values)
         for optimizer, found in zip(self.optimizers, state["optimizers"], strict=True):
             _give_optimizer(optimizer, uncounted(found))
         for scheduler, found in zip(self.schedulers, state["schedulers"], strict=True):
-            scheduler.__dict__.update(found)
+            learn(scheduler, found)
 
     def keep(self, kept: Sequence[int]) -> None:
         """Keep the one trial."""

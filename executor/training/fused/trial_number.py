@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import math
 import operator
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
+from numbers import Real
 from typing import Any
 
 from . import roster
@@ -18,23 +18,38 @@ class TrialNumber:
     whatever needs one plain number, such as `float` or `math.exp`.
     """
 
+    # To whom asks, it is a float: torch's optimizers and schedulers accept no other kind. What reads one as a C
+    # double, such as `math.exp`, calls `__float__`.
+    __class__ = property(lambda self: float)
+
     def __init__(self, values: Iterable[float]) -> None:
         self._values, self._age = tuple(values), roster.age()
+        self._negated: TrialNumber | None = None
+
+    def __array_ufunc__(self, function: Any, method: str, *given: Any, **kwargs: Any) -> TrialNumber:
+        """Compute with numpy for each trial. Raises: CannotFuse, beside arrays."""
+        if method != "__call__" or not all(isinstance(one, (TrialNumber, Real)) for one in given):
+            raise CannotFuse(f"{function.__name__}: numbers of trials cannot be in an array; use tensors")
+        columns = [same_trials(self, one) if isinstance(one, TrialNumber) else None for one in given]
+        return TrialNumber(
+            function(
+                *(one if own is None else own[at] for one, own in zip(given, columns, strict=True)), **kwargs
+            ).item()
+            for at in range(len(self.values))
+        )
 
     @property
     def values(self) -> tuple[float, ...]:
         """The number of each trial that is left."""
         if self._age != roster.age():
             if (left := roster.places_left(len(self._values), self._age)) is not None:
-                self._values = tuple(self._values[place] for place in left)
+                self._values, self._negated = tuple(self._values[place] for place in left), None
+                self.__dict__.pop("_tensors", None)
             self._age = roster.age()
         return self._values
 
-    def beside(self, other: TrialNumber) -> tuple[float, ...]:
-        """Return the values of another one. Raises: CannotFuse, if they are of other trials."""
-        if len(other.values) != len(self.values):
-            raise CannotFuse(f"trials: numbers of {len(self.values)} and {len(other.values)} trials do not meet")
-        return other.values
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.values,)
 
     def __repr__(self) -> str:
         return "/".join(map(repr, self.values))
@@ -55,7 +70,7 @@ class TrialNumber:
         return agreed("a condition", (bool(value) for value in self.values))
 
     def __hash__(self) -> int:
-        return hash(self.values)
+        raise CannotFuse(f"hash: a key of a dictionary is one number, and trials have {self}")
 
     def __eq__(self, other: object) -> bool:
         return self._compared(operator.eq, other)
@@ -76,14 +91,16 @@ class TrialNumber:
         return self._compared(operator.ge, other)
 
     def _compared(self, compare: Callable[[Any, Any], bool], other: object) -> bool:
-        others = self.beside(other) if isinstance(other, TrialNumber) else (other,) * len(self.values)
+        others = same_trials(self, other) if isinstance(other, TrialNumber) else (other,) * len(self.values)
         return agreed("a comparison", map(compare, self.values, others))
 
     def __abs__(self) -> TrialNumber:
         return type(self)(map(abs, self.values))
 
     def __neg__(self) -> TrialNumber:
-        return type(self)(map(operator.neg, self.values))
+        if self._negated is None:  # an optimizer asks for each parameter, and its tensor is made once
+            self._negated = type(self)(map(operator.neg, self.values))
+        return self._negated
 
     def __pos__(self) -> TrialNumber:
         return self
@@ -91,25 +108,12 @@ class TrialNumber:
     def __round__(self, digits: int | None = None) -> TrialNumber:
         return type(self)(round(value, digits) for value in self.values)
 
-    @classmethod
-    def __torch_function__(
-        cls, func: Any, types: Any, args: Sequence[Any] = (), kwargs: dict[str, Any] | None = None
-    ) -> Any:
-        """Let an operation of torch that is given numbers of trials run for each trial."""
-        from .trial_tensor import for_each_trial
 
-        return for_each_trial(func, args, kwargs or {})
+class TrialSetting(TrialNumber):
+    """A setting of an optimizer while it steps. It counts as 0 only where it is 0 for all trials.
 
-
-class TrialSetting(TrialNumber, float):  # type: ignore[misc]  # its arithmetic gives numbers of trials
-    """A setting of an optimizer. It counts as 0 only where it is 0 for all trials.
-
-    So an optimizer does for all what a setting other than 0 asks for, which changes nothing where it is 0. It is a
-    float, as torch's operators ask for one; what takes it for a plain one gets nan and no number of some trial.
+    So an optimizer does for all what a setting other than 0 asks for, which changes nothing where it is 0.
     """
-
-    def __new__(cls, values: Iterable[float]) -> TrialSetting:
-        return float.__new__(cls, math.nan)
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, (int, float)) and other == 0:
@@ -139,7 +143,7 @@ def _arithmetic(compute: Callable[[Any, Any], Any]) -> tuple[Callable[..., Any],
     def method(self: TrialNumber, other: Any) -> Any:
         if isinstance(other, TrialNumber):
             kind = type(other) if isinstance(other, TrialSetting) else type(self)
-            return kind(map(compute, self.values, self.beside(other)))
+            return kind(map(compute, self.values, same_trials(self, other)))
         return type(self)(compute(value, other) for value in self.values) if _is_plain(other) else NotImplemented
 
     def swapped(self: TrialNumber, other: Any) -> Any:
@@ -148,8 +152,16 @@ def _arithmetic(compute: Callable[[Any, Any], Any]) -> tuple[Callable[..., Any],
     return method, swapped
 
 
+def same_trials(one: TrialNumber, other: TrialNumber) -> tuple[float, ...]:
+    """Return the values of the other number. Raises: CannotFuse, if it is of another number of trials."""
+    if len(one.values) != len(other.values):
+        counts = f"{len(one.values)} trials and of {len(other.values)}"
+        raise CannotFuse(f"numbers of {counts} meet; one of them was kept from before the group changed")
+    return other.values
+
+
 def _is_plain(value: object) -> bool:
-    return isinstance(value, (int, float))
+    return isinstance(value, Real)  # numbers of numpy are, too
 
 
 for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow"):

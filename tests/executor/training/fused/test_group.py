@@ -11,6 +11,7 @@ import torch
 import torch.nn.functional as F
 from coadapt.executor.training.fused.errors import CannotFuse
 from coadapt.executor.training.fused.group import TrialGroup
+from coadapt.executor.training.fused.hyperparameters import chosen
 from coadapt.executor.training.fused.trial_number import TrialNumber
 from coadapt.executor.training.fused.trial_tensor import TrialTensor, stacked
 from torch import nn
@@ -233,104 +234,6 @@ def test_a_scheduler_that_looks_at_a_metric_decides_for_each_trial() -> None:
     assert found.values == (rates([a for a, _ in pair], 0.1), rates([b for _, b in pair], 0.3))
 
 
-S = torch.optim.lr_scheduler
-SCHEDULERS: dict[str, Callable[[Any], Any]] = {
-    "lambda": lambda o: S.LambdaLR(o, lambda epoch: 0.9**epoch),
-    "multiplicative": lambda o: S.MultiplicativeLR(o, lambda epoch: 0.9),
-    "step": lambda o: S.StepLR(o, 2, 0.5),
-    "multi-step": lambda o: S.MultiStepLR(o, [1, 1, 3], 0.5),
-    "constant": lambda o: S.ConstantLR(o, 0.5, 3),
-    "linear": lambda o: S.LinearLR(o, 0.5, total_iters=4),
-    "exponential": lambda o: S.ExponentialLR(o, 0.8),
-    "cosine": lambda o: S.CosineAnnealingLR(o, 4),
-    "restarts": lambda o: S.CosineAnnealingWarmRestarts(o, 3),
-    "polynomial": lambda o: S.PolynomialLR(o, 4, 2.0),
-    "cyclic": lambda o: S.CyclicLR(o, 0.01, 0.1, 2, cycle_momentum=False),
-    "one-cycle": lambda o: S.OneCycleLR(o, 0.1, total_steps=8, cycle_momentum=False),
-    "sequential": lambda o: S.SequentialLR(o, [S.LinearLR(o, 0.1, total_iters=2), S.StepLR(o, 1, 0.5)], [2]),
-    "chained": lambda o: S.ChainedScheduler([S.ConstantLR(o, 0.5, 3), S.ExponentialLR(o, 0.9)]),
-}
-
-
-@pytest.mark.parametrize("name", SCHEDULERS)
-def test_every_scheduler_of_torch_gives_each_trial_its_own_rates_also_after_others_were_dropped(name: str) -> None:
-    def rates(lr: Any, trials: int = 1) -> list[Any]:
-        model = nn.Linear(2, 2)
-        optimizer = torch.optim.SGD(model.parameters(), lr=lr)
-        scheduler = SCHEDULERS[name](optimizer)
-        group = TrialGroup([model], [optimizer], [scheduler], trials) if trials > 1 else None
-        found = []
-        for step in range(6):
-            if step == 3 and group is not None:
-                group.keep([2, 0])
-            optimizer.step()
-            scheduler.step()
-            rate = optimizer.param_groups[0]["lr"]
-            found.append(rate.values if isinstance(rate, TrialNumber) else rate)
-        return found
-
-    lrs = [0.1, 0.3, 0.05]
-    expected = [rates(lr) for lr in lrs]
-    found = rates(TrialNumber(lrs), 3)
-    for step, rate in enumerate(found):
-        of = [0, 1, 2] if step < 3 else [2, 0]
-        values = rate if isinstance(rate, tuple) else (rate,) * len(of)
-        assert values == pytest.approx([expected[trial][step] for trial in of])
-
-
-def test_what_a_script_holds_of_all_trials_is_cut_when_some_are_dropped() -> None:
-    script = as_one("layers", "SGD")
-    group = script.group()
-    script.train(batches()[:1])
-    total = TrialNumber([1.0, 2.0, 3.0, 4.0])
-    average = script.model[1].weight.detach().clone()
-    group.keep([3, 1])
-    assert (total + 1).values == (5.0, 3.0)
-    average.mul_(0.5).add_(script.model[1].weight.detach(), alpha=0.5)
-    torch.testing.assert_close(stacked(average), stacked(script.model[1].weight.detach()))
-
-
-def test_a_group_that_cannot_become_others_stays_as_it_is() -> None:
-    script = as_one("layers", "Adam")
-    group = script.group()
-    script.train(batches()[:2])
-    other = [group.state_of(trial) for trial in range(2)]
-    other[1]["schedulers"][0]["last_epoch"] = "late"
-    with pytest.raises(CannotFuse):
-        group.become(other)
-    script.train(batches()[2:])
-    check(script, "layers", "Adam", range(4))
-
-
-def test_a_model_within_another_given_one_counts_once() -> None:
-    model = layers()
-    optimizer = torch.optim.SGD(model.parameters(), lr=TrialNumber([0.1, 0.2]))
-    group = TrialGroup([model, model[1], model], [optimizer], [], 2)
-    assert len(group.state_of(0)["modules"]) == 1
-    assert stacked(model[1].weight).shape[0] == 2
-
-
-def test_a_rate_that_the_script_sets_itself_is_that_of_each_trial() -> None:
-    def train(lr: Any, trials: int = 1) -> nn.Module:
-        torch.manual_seed(0)
-        model = layers()
-        optimizer = torch.optim.SGD(model.parameters(), lr=lr, momentum=0.9)
-        if trials > 1:
-            TrialGroup([model], [optimizer], [], trials)
-        for step, (x, y) in enumerate(batches(3)):
-            for group in optimizer.param_groups:
-                group["lr"] = lr * (step + 1)
-            optimizer.zero_grad()
-            F.cross_entropy(model(x), y).backward()
-            optimizer.step()
-        return model
-
-    found = train(TrialNumber([0.01, 0.1]), 2)
-    for trial, lr in enumerate((0.01, 0.1)):
-        for own, other in zip(found.parameters(), train(lr).parameters(), strict=True):
-            torch.testing.assert_close(stacked(own)[trial], other, rtol=0, atol=1e-10)
-
-
 @pytest.mark.parametrize(
     ("optimizer", "told"),
     [
@@ -357,3 +260,114 @@ def test_trials_at_other_places_of_training_are_not_merged() -> None:
         group.become([group.state_of(0), other.state_of(1)])
     script.train(batches()[2:])
     check(script, "layers", "Adam", range(4))
+
+
+@pytest.mark.parametrize(
+    ("spoil", "told"),
+    [
+        (lambda state: state["schedulers"][0].update(last_epoch="x"), "trials have 3, 'x'"),
+        (lambda state: state["schedulers"][0].pop("T_max"), "T_max of the schedulers is not both"),
+        (lambda state: state["modules"].append({}), "it has 2 modules, and this script has 1"),
+        (
+            lambda state: state["modules"][0].update({"1.bias": torch.zeros(3)}),
+            r"1.bias is \(3,\) of torch.float64",
+        ),
+        (lambda state: state["optimizers"][0]["state"].pop(), "steps other parameters"),
+        (lambda state: state["optimizers"][0]["state"][0].update(exp_avg=torch.zeros(1)), "of different shapes"),
+        (lambda state: state["optimizers"][0]["settings"][0].update(lr=TrialNumber([1, 2])), "values of a group"),
+        (
+            lambda state: state["modules"][0].update({"1.bias": TrialTensor(torch.zeros(4, 16))}),
+            "1.bias is of a gr",
+        ),
+    ],
+)
+def test_a_group_that_cannot_become_others_stays_as_it_was(spoil: Any, told: str) -> None:
+    script = as_one("layers", "Adam")
+    group = script.group()
+    script.train(batches()[:3])
+    states = [group.state_of(trial) for trial in (2, 1)]
+    spoil(states[1])
+    with pytest.raises(CannotFuse, match=told):
+        group.become(states)
+    assert group.trials == 4
+    script.train(batches()[3:])
+    check(script, "layers", "Adam", range(4))
+
+
+def test_a_model_that_is_given_twice_or_with_a_part_of_it_counts_once() -> None:
+    script = as_one("images", "SGD")
+    group = TrialGroup([script.model.norm, script.model, script.model], [script.optimizer], [script.scheduler], 4)
+    script.train(batches()[:3])
+    group.keep([3, 1])
+    script.train(batches()[3:])
+    check(script, "images", "SGD", [3, 1])
+
+
+def test_models_that_share_a_parameter_share_it_in_a_group() -> None:
+    first, second = nn.Linear(4, 4), nn.Linear(4, 4)
+    second.weight = first.weight
+    optimizer = torch.optim.SGD([*first.parameters(), second.bias], lr=TrialNumber([0.1, 0.2]))
+    group = TrialGroup([first, second], [optimizer], [], 2)
+    group.keep([1, 0])
+    assert first.weight is second.weight is optimizer.param_groups[0]["params"][0]
+
+
+@pytest.mark.parametrize("count", [2, 4])
+def test_numbers_of_more_or_fewer_trials_than_the_group_has_are_refused(count: int) -> None:
+    script = as_one("layers", "SGD", [0, 1, 2])
+    with pytest.raises(CannotFuse, match=f"a number is of 3 trials, and the group has {count}"):
+        script.group(count)
+
+
+def test_numbers_of_a_model_go_along_with_its_trials() -> None:
+    rates = [0.0, 0.5, 1.0]
+    model = nn.Sequential(nn.Linear(4, 512), nn.Dropout(TrialNumber(rates)))  # type: ignore[arg-type]
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    group = TrialGroup([model], [optimizer], [], 3)
+    group.keep([2, 0])
+    found = stacked(model(torch.ones(1, 4)))
+    assert [bool((one == 0).all()) for one in found] == [True, False]
+    assert model[1].p.values == (1.0, 0.0)
+
+
+def test_hyperparameters_go_along_with_their_trials() -> None:
+    hp = chosen({"lr": 0.1, "rate": 0.5}, [{"lr": 0.3}, {"lr": 0.2, "rate": 0.1}, {"lr": 0.1}])
+    model = layers()
+    optimizer = torch.optim.SGD(model.parameters(), lr=hp.lr)
+    group = TrialGroup([model], [optimizer], [], 3)
+    group.keep([2, 0])
+    assert (hp.lr.values, hp.rate) == ((0.1, 0.3), 0.5)
+    assert optimizer.param_groups[0]["lr"].values == hp.lr.values
+
+
+def test_what_a_script_holds_of_all_trials_is_cut_when_some_are_dropped() -> None:
+    script = as_one("layers", "SGD")
+    group = script.group()
+    script.train(batches()[:1])
+    total = TrialNumber([1.0, 2.0, 3.0, 4.0])
+    average = script.model[1].weight.detach().clone()
+    group.keep([3, 1])
+    assert (total + 1).values == (5.0, 3.0)
+    average.mul_(0.5).add_(script.model[1].weight.detach(), alpha=0.5)
+    torch.testing.assert_close(stacked(average), stacked(script.model[1].weight.detach()))
+
+
+def test_a_rate_that_the_script_sets_itself_is_that_of_each_trial() -> None:
+    def train(lr: Any, trials: int = 1) -> nn.Module:
+        torch.manual_seed(0)
+        model = layers()
+        optimizer = torch.optim.SGD(model.parameters(), lr=lr, momentum=0.9)
+        if trials > 1:
+            TrialGroup([model], [optimizer], [], trials)
+        for step, (x, y) in enumerate(batches(3)):
+            for group in optimizer.param_groups:
+                group["lr"] = lr * (step + 1)
+            optimizer.zero_grad()
+            F.cross_entropy(model(x), y).backward()
+            optimizer.step()
+        return model
+
+    found = train(TrialNumber([0.01, 0.1]), 2)
+    for trial, lr in enumerate((0.01, 0.1)):
+        for own, other in zip(found.parameters(), train(lr).parameters(), strict=True):
+            torch.testing.assert_close(stacked(own)[trial], other, rtol=0, atol=1e-10)

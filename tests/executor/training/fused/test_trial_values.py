@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import operator
+import pickle
 from typing import Any
 
 import pytest
@@ -42,12 +44,17 @@ def test_what_needs_one_plain_number_is_refused(take: Any) -> None:
         take(TrialNumber([1.0, 2.0]))
 
 
-def test_a_setting_that_is_taken_for_a_plain_number_is_nan_and_no_trials() -> None:
-    setting = TrialSetting([0.1, 0.2])
-    assert math.isnan(math.exp(setting))
-    assert setting != 0
+def test_a_setting_counts_as_0_only_where_all_trials_have_0() -> None:
     assert TrialSetting([0.0, 0.1]) != 0, "what a setting asks for is done for all"
     assert TrialSetting([0.0, 0.0]) == 0
+
+
+def test_a_number_is_a_float_to_whom_asks_and_is_copied_and_stored() -> None:
+    number = TrialNumber([0.1, 0.2])
+    assert isinstance(number, float)
+    for found in (copy.deepcopy(number), pickle.loads(pickle.dumps(number))):
+        assert type(found) is TrialNumber
+        assert found.values == (0.1, 0.2)
 
 
 def test_a_number_is_shown_trial_by_trial() -> None:
@@ -138,62 +145,100 @@ def test_hyperparameters_are_those_of_the_study_and_else_the_defaults(monkeypatc
 
 
 @pytest.mark.parametrize(
-    "text", ["", "{", "[]", "3", '"lr"', "[1, 2]", '[{"lr": 0.1}, null]', '{"lr": NaN}', '[{"lr": Infinity}]']
+    ("given", "told"),
+    [
+        ("lr: 0.1", "lr: 0.1 is no JSON of finite numbers"),
+        ('{"lr": NaN}', "is no JSON of finite numbers"),
+        ('{"lr": 1e999}', "lr is inf, and finite numbers are accepted"),
+        ("[]", r"\[\] is not understood; values by name as JSON"),
+        ("[1, 2]", r"\[1, 2\] is not understood"),
+        ("3", "3 is not understood"),
+        ("", "is no JSON"),
+        ("9" * 10_000, "9{80}…"),
+    ],
 )
-def test_a_variable_that_is_no_values_is_told_in_one_sentence(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(VARIABLE, text)
-    with pytest.raises(ValueError, match=r"COADAPT_HYPERPARAMETERS: .* is no JSON of values by name"):
+def test_values_of_a_study_that_are_none_are_told_in_one_sentence(
+    monkeypatch: pytest.MonkeyPatch, given: str, told: str
+) -> None:
+    monkeypatch.setenv(VARIABLE, given)
+    with pytest.raises(ValueError, match=rf"{VARIABLE}: .*{told}") as error:
         trials_of_environment()
+    assert len(str(error.value)) < 300
 
 
-def test_numbers_of_other_trials_do_not_meet() -> None:
-    for meet in (operator.add, operator.lt):
-        with pytest.raises(CannotFuse, match="of 2 and 3 trials do not meet"):
-            meet(TrialNumber([1.0, 2.0]), TrialNumber([1.0, 2.0, 3.0]))
+@pytest.mark.parametrize("operate", [operator.add, operator.lt, operator.eq])
+def test_numbers_of_other_trials_do_not_meet(operate: Any) -> None:
+    with pytest.raises(CannotFuse, match="numbers of 2 trials and of 3 meet"):
+        operate(TrialNumber([1, 2]), TrialNumber([1, 2, 3]))
 
 
-def test_what_is_computed_of_a_setting_is_one() -> None:
-    setting, number = TrialSetting([0.1, 0.0]), TrialNumber([2.0, 3.0])
-    assert isinstance(setting * 2, TrialSetting)
-    assert isinstance(number * setting, TrialSetting)
+@pytest.mark.parametrize("other", [TrialNumber([1.0, 2.0]), TrialNumber([2.0]), TrialTensor(torch.ones(2, 5))])
+@pytest.mark.parametrize("compute", [torch.mul, torch.clamp_max, lambda x, other: x.mul_(other)])
+def test_a_tensor_meets_nothing_of_other_trials(compute: Any, other: Any) -> None:
+    with pytest.raises(CannotFuse, match=r"values of \d trials and of \d meet"):
+        compute(TrialTensor(torch.ones(3, 5)), other)
 
 
 @pytest.mark.parametrize(
     "compute",
     [
-        lambda x, number: x * number,
-        lambda x, number: number * x,
-        lambda x, number: torch.add(x, number),
-        lambda x, number: x / number,
-        lambda x, number: x.pow(number),
-        lambda x, number: torch.where(x > 0.5, x, x * number),
+        lambda x, n: x * n,
+        lambda x, n: n * x,
+        lambda x, n: n - x,
+        lambda x, n: n / (x + 3),
+        lambda x, n: x**n,
+        lambda x, n: torch.clamp(x, max=n),
+        lambda x, n: x.clamp(-n, n),
+        lambda x, n: torch.where(x > n, x, n),
+        lambda x, n: F.softmax(x / n, 1),
+        lambda x, n: torch.add(x, x, alpha=n),
+        lambda x, n: torch.lerp(x, x + 1, n),
+        lambda x, n: x.masked_fill(x > 0, n),
+        lambda x, n: (x * 4).int() * n,
+        lambda x, n: (x * 4).int() / n,
+        lambda x, n: (x * 4).int() // n,
+        lambda x, n: (x > n).sum(),
+        lambda x, n: F.cross_entropy(x, torch.tensor([1, 2, 0]), label_smoothing=n / 10),
+        lambda x, n: F.leaky_relu(x, n),
+        lambda x, n: F.huber_loss(x, x + 1, delta=n),
+        lambda x, n: F.elu(x, n),
+        lambda x, n: F.softplus(x, n),
     ],
 )
-@pytest.mark.parametrize("x", [torch.tensor([0.5, 2.0]), torch.tensor([1, 3])])
-def test_a_plain_tensor_and_numbers_of_trials_give_each_trial_its_own(compute: Any, x: torch.Tensor) -> None:
-    found = compute(x, TrialNumber([0.5, 1.5]))
-    assert isinstance(found, TrialTensor)
-    for trial, number in enumerate((0.5, 1.5)):
-        torch.testing.assert_close(stacked(found)[trial], compute(x, number))
+@pytest.mark.parametrize("of_all", [True, False])
+@pytest.mark.filterwarnings("ignore:There is a performance drop")
+def test_a_number_beside_a_tensor_is_that_of_each_trial(compute: Any, of_all: bool) -> None:
+    """It is so for a tensor that all trials have, such as a batch, and for one of trials."""
+    numbers = [0.5, 1.25]
+    torch.manual_seed(0)
+    x = torch.rand(2, 3, 4) if not of_all else torch.rand(3, 4).expand(2, 3, 4)
+    found = compute(x[0] if of_all else TrialTensor(x), TrialNumber(numbers))
+    for trial, number in enumerate(numbers):
+        alone = compute(x[trial], number)
+        assert stacked(found).dtype == alone.dtype
+        torch.testing.assert_close(stacked(found)[trial], alone)
 
 
-def test_whole_numbers_of_trials_are_not_cut() -> None:
-    counts = TrialTensor(torch.tensor([[1, 2], [3, 4]]))
-    found = stacked(counts * TrialNumber([0.5, 1.5]))
-    torch.testing.assert_close(found, torch.tensor([[0.5, 1.0], [4.5, 6.0]]))
+def test_whole_numbers_are_not_cut_and_stay_whole_beside_whole_ones() -> None:
+    whole = TrialTensor(torch.tensor([[3, 4], [5, 6]]))
+    assert stacked(whole * TrialNumber([0.5, 1.5])).tolist() == [[1.5, 2.0], [7.5, 9.0]]
+    assert stacked(whole * TrialNumber([2, 3])).dtype == torch.int64
+    assert stacked(whole.int() * TrialNumber([2, 3])).dtype == torch.int32
 
 
-def test_a_tensor_of_another_type_is_one_of_trials() -> None:
-    x = trials(2)
-    assert isinstance(x.type(torch.float64), TrialTensor)
-    assert x.type() == torch.ones(1).type()
+def test_a_tensor_is_told_its_type_and_given_another() -> None:
+    x = trials(5, 4)
+    assert x.type() == "torch.FloatTensor"
+    assert stacked(x.type(torch.float64)).dtype == torch.float64
+    assert x.type(torch.LongTensor).shape == (5, 4)
 
 
-def test_a_hook_sees_the_gradient_of_each_trial() -> None:
-    x = trials(4).requires_grad_()
-    seen: list[Any] = []
-    y = x * 2
-    y.register_hook(lambda gradient: seen.append(gradient.shape) or gradient * 3)
-    y.sum().backward()
-    assert seen == [(4,)]
-    torch.testing.assert_close(stacked(x.grad), torch.full((3, 4), 6.0))
+@pytest.mark.parametrize("of_all", [True, False])
+def test_dropout_has_the_rate_of_each_trial(of_all: bool) -> None:
+    rates = [0.0, 0.25, 1.0]
+    x = torch.ones(8000) if of_all else TrialTensor(torch.ones(3, 8000))
+    found = stacked(F.dropout(x, TrialNumber(rates)))  # type: ignore[arg-type]
+    assert [float((one == 0).float().mean()) for one in found] == pytest.approx(rates, abs=0.02)
+    assert float(found[1].max()) == pytest.approx(4 / 3)
+    kept = F.dropout(x, TrialNumber(rates), training=False)  # type: ignore[arg-type]
+    assert torch.equal(stacked(kept), stacked(x))
