@@ -24,6 +24,7 @@ FULL = 32  # trials that fill most of a GPU: fewer wait at a rung for others, wh
 TIME_TO_SPARE = 1.1  # of what the target needs, before a deadline
 MOST_FAILURES = 3  # of groups before any trial has reported: then it is the script that fails
 _CANNOT_FUSE = ("cannotfuse", "cannot be fused", "cannot fuse")
+_HOPELESS = ("shrink: ", "hyperparameters: ")  # what no other group of the study would do better
 _OUT_OF_MEMORY = ("out of memory", "outofmemory", "oom")
 
 
@@ -143,7 +144,7 @@ class _Decision:
         if any(run.epoch for run in self.state.runs.values()):
             return False
         self.state.failures += 1
-        if self.state.failures < MOST_FAILURES:
+        if self.state.failures < MOST_FAILURES and not any(word in message for word in _HOPELESS):
             return False
         self._finish_without(f"no trial has trained: {message}")
         return True

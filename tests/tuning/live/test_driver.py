@@ -120,6 +120,14 @@ def test_a_script_that_always_fails_ends_the_study_with_what_it_said(tmp_path: P
     assert "ValueError: no data" in view["why"]
 
 
+def test_a_model_that_cannot_be_narrowed_ends_the_study_with_its_first_group(tmp_path: Path) -> None:
+    why = "shrink: the layer head would be 2 wide; at least 8 are accepted"
+    study = Study(tmp_path, PlayedCluster(gpus=1, fails=lambda spec: why))
+    view = study.play()
+    assert (view["status"], view["why"]) == ("failed", f"no trial has trained: {why}")
+    assert len(view["jobs"]) == 1
+
+
 def test_a_study_that_is_cancelled_ends_its_jobs_and_is_over_then(tmp_path: Path) -> None:
     study = Study(tmp_path)
     for _ in range(3):
