@@ -9,6 +9,8 @@ from enum import StrEnum
 from .planner import EpochTime, GroupMemory, Kind
 from .space import Value
 
+UNMEASURED = 16  # trials of a group of which no memory was measured
+
 
 class GroupState(StrEnum):
     """Where a group is. `DECIDED`: asked for, not seen yet."""
@@ -52,7 +54,9 @@ class Seen:
     `idle`: GPUs by type that nobody uses. `groups`: by id; one that was asked for and is missing is asked for
     again. `memory`: by kind and divisor of the width; where nothing was measured, groups are small. `times`: of
     epochs, the same; where nothing is known, no part is smaller than 4. `restart_s`: what a group's start
-    takes. `ahead`: groups that may wait for a GPU where none is idle. `others_wait`: whether jobs of others do.
+    takes. `unmeasured`: the most trials of a group of which no memory
+    was measured. `ahead`: groups that may wait for a GPU where none is idle. `others_wait`: whether jobs of
+    others do.
     """
 
     now_s: float
@@ -63,6 +67,7 @@ class Seen:
     restart_s: float = 30.0
     ahead: int = 1
     others_wait: bool = False
+    unmeasured: int = UNMEASURED
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,6 @@ from .state import Group, Run, RunState, StudyState
 from .study_file import StudyFile
 from .transfer import Eager, counts, eager, promoted, replaced
 
-UNMEASURED = 16  # trials of a group of which no memory was measured
 SPLIT_LEAST = 4  # trials of a part, where no epoch was timed
 ENOUGH = 0.75  # of a training, to tell which narrow models are the best
 FULL = 32  # trials that fill most of a GPU: fewer wait at a rung for others, while there is other work
@@ -442,7 +441,7 @@ class _Decision:
         if self.study.fuse is False or self.state.unfused:
             return 1
         memory = self.seen.memory.get((kind, shrink))
-        limit = UNMEASURED if memory is None else max(memory.most, 1)
+        limit = self.seen.unmeasured if memory is None else max(memory.most, 1)
         if memory is None and self.study.fuse is not True:
             limit = int(self.study.fuse)
         if self.study.fuse is not True:

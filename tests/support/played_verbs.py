@@ -139,7 +139,7 @@ class PlayedCluster:
 
     def cluster(self) -> Any:
         held = sum(job.phase == "running" for job in self.jobs_by_id.values())
-        node = {"gpu_type": "t4", "pool": "", "closed": "", "free_gpus": self.gpus - held}
+        node = {"gpu_type": "t4", "pool": "", "closed": "", "emulated": False, "free_gpus": self.gpus - held}
         return {"nodes": [node]}
 
     # --- time -----------------------------------------------------------------------------------------------

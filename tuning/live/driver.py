@@ -14,7 +14,7 @@ from ..actions import Action, Cancel, Finish, Keep, Submit, Weigh
 from ..state import StudyState
 from ..study import decide
 from .jobs import job_of, kept_epochs, weight_of
-from .seen import idle_gpus, seen
+from .seen import all_emulated, idle_gpus, seen
 from .store import Known, StudyStore
 
 log = logging.getLogger(__name__)
@@ -78,7 +78,8 @@ class Driver:
             return self._end(known, rows)
         nodes = self._cluster.cluster()["nodes"]
         idle = idle_gpus(nodes, self._base.get("pool"), self._base.get("resources", {}).get("gpu_types"))
-        state, actions = decide(self._study, state, seen(self._study, state, known, rows, idle, now_s))
+        found = seen(self._study, state, known, rows, idle, now_s, all_emulated(nodes))
+        state, actions = decide(self._study, state, found)
         store.save(state)
         store.note(f"trials run apart: {state.unfused}" if state.unfused else "")
         for action in actions:

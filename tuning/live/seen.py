@@ -8,8 +8,8 @@ from itertools import pairwise
 from typing import Any
 
 from ...core.phase import Phase
-from ..actions import GroupState, Seen, SeenGroup
-from ..planner import EpochTime, Kind, kind_of
+from ..actions import UNMEASURED, GroupState, Seen, SeenGroup
+from ..planner import UNBOUNDED, EpochTime, Kind, kind_of
 from ..state import Group, StudyState
 from ..study_file import StudyFile
 from .jobs import MOST_WEIGHT
@@ -34,6 +34,7 @@ def seen(
     rows: Mapping[str, Mapping[str, Any]],
     idle: Mapping[str, int],
     now_s: float,
+    emulated: bool = False,
 ) -> Seen:
     """Return what a decision goes by.
 
@@ -41,6 +42,7 @@ def seen(
         known: what groups have told.
         rows: job -> its row, as the client lists it; a job that was removed is absent, and counts as ended.
         idle: GPUs by type that nobody uses.
+        emulated: whether all GPUs are, which have the memory of a machine; else nobody has measured it.
     """
     metrics = _metrics(study, known)
     groups = {
@@ -52,9 +54,15 @@ def seen(
         now_s=now_s,
         idle=dict(idle),
         groups=groups,
+        unmeasured=UNBOUNDED if emulated else UNMEASURED,
         times=_times(study, state, known),
         restart_s=RESTART_S,
     )
+
+
+def all_emulated(nodes: Iterable[Mapping[str, Any]]) -> bool:
+    """Return whether no node has a real GPU."""
+    return all(node["emulated"] for node in nodes)
 
 
 def idle_gpus(nodes: Iterable[Mapping[str, Any]], pool: str | None, types: Sequence[str] | None) -> dict[str, int]:
