@@ -413,6 +413,19 @@ BENCHMARKS = (
         timeout_s=3600.0,
     ),
     Benchmark(
+        "tuning_simulated",
+        "Studies of ResNet-18 in virtual time, from Hydro's measured profile, beside Ray Tune.",
+        (
+            Figure("resnet18/random_1000/speedup", "1,000 random trials on 8 GPUs, over Ray Tune", ">= 16.0"),
+            Figure("resnet18/asha_1000/speedup", "1,000 trials by ASHA on 4 GPUs", ">= 9"),
+            Figure("resnet18/asha_1000/merged/speedup", "the same with merging and refilling", ">= 11"),
+            Figure("artifact_50/rel_err", "makespans of the authors' 50 trials, the worse error", "<= 0.15"),
+            Figure("artifact_50/top1_regret", "the best three promoted, points behind the best", "<= 0.5"),
+            Figure("artifact_50/best_alone_regret", "the best narrow model alone, the same"),
+        ),
+        timeout_s=1800.0,
+    ),
+    Benchmark(
         "tuning_live",
         "A study of 48 trials on digits, beside Ray Tune with a process for each, on the same two cores.",
         (

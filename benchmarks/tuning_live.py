@@ -152,7 +152,9 @@ def main() -> None:
     asked = parser.parse_args()
     wanted = [one for one in asked.only.split(",") if one in PARTS]
     folder, figures = Path(tempfile.mkdtemp(prefix="tuning-live-")), dict[str, float | int | None]()
-    shutil.copy(SCRIPT, folder / SCRIPT.name)
+    source = folder / "job"  # apart from the state folder, which must not be sent along
+    source.mkdir()
+    shutil.copy(SCRIPT, source / SCRIPT.name)
     views: dict[str, list[dict[str, Any]]] = {}
     tuned: list[tuple[float, float]] = []
     if any(one != "ray" for one in wanted):
@@ -160,17 +162,17 @@ def main() -> None:
         with local_cluster.cluster(CLUSTER, settings=settings) as client:
             for seed in range(asked.seeds):
                 if "study" in wanted:
-                    views.setdefault("study", []).append(run_study(client, folder, study_of(asked.trials, seed)))
+                    views.setdefault("study", []).append(run_study(client, source, study_of(asked.trials, seed)))
                 if "unfused" in wanted:
                     alone = study_of(asked.trials, seed, fuse=False, shrink=1)
-                    views.setdefault("unfused", []).append(run_study(client, folder, alone))
+                    views.setdefault("unfused", []).append(run_study(client, source, alone))
             if "deadline" in wanted:
                 for name, more in (("fused", {}), ("apart", {"fuse": False, "shrink": 1})):
                     by = {"algorithm": {"asha": {"grace": 2, "reduction": 3}}, "deadline": f"{asked.deadline}s"}
                     study = study_of(asked.trials * 4, 0, **by, **more)
-                    views.setdefault(f"deadline {name}", []).append(run_study(client, folder, study))
+                    views.setdefault(f"deadline {name}", []).append(run_study(client, source, study))
             if "kills" in wanted:
-                views["kills"] = [run_study(client, folder, study_of(asked.trials, 0), Kills(client))]
+                views["kills"] = [run_study(client, source, study_of(asked.trials, 0), Kills(client))]
     if "ray" in wanted:
         tuned = [ray_tune(asked.trials, seed) for seed in range(asked.seeds)]
     rows = [
