@@ -18,7 +18,7 @@ from .store import StudyStore
 log = logging.getLogger(__name__)
 
 NAME = "study:"  # and its id, in the scheduler's namespace
-TICK_S = 2.0
+TICK_S = 1.0
 AWAY_S = 10.0  # until it looks again where nobody answers
 NO = (JobStateError, KeyReusedError, JobLimitError, KeyError, ValueError)  # the scheduler's answers that mean no
 
