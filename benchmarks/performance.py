@@ -434,7 +434,7 @@ BENCHMARKS = (
             Figure("unfused_s", "a study that neither fuses nor shrinks, s"),
             Figure("makespan_over_ray_tune", "Ray Tune's makespan over the study's", ">= 5"),
             Figure("over_unfused", "that without fusion over the study's", ">= 3"),
-            Figure("target_quality_diff", "accuracy of the target less that of Ray Tune's best", ">= -0.003"),
+            Figure("target_quality_diff", "accuracy of the target less Ray Tune's best", ">= -0.003"),
             Figure("deadline/quality_gain", "accuracy at a deadline less that without fusion", ">= 0"),
             Figure("jobs_lost", "trials lost as actor, scheduler and a worker are killed", "= 0"),
             Figure("same_values", "the same best values after these kills", "= 1"),
