@@ -82,13 +82,16 @@ class TrialRow:
     """What trials of a group reported in an epoch: a number of each trial for each metric.
 
     epoch: after so many. trials: their numbers. left: trials that have left the group, and whose states stay in
-    its checkpoint.
+    its checkpoint. memory_gib: of the GPU, the most that was in use since the row before; gpu_gib: what it has.
+    Both are 0 where nobody knows.
     """
 
     epoch: int
     trials: tuple[int, ...]
     metrics: Mapping[str, Sequence[float]] = field(default_factory=dict)
     left: tuple[int, ...] = ()
+    memory_gib: float = 0.0
+    gpu_gib: float = 0.0
 
     def means(self) -> dict[str, float]:
         """Return the mean of each metric over the trials whose number is finite; NaN where none is."""

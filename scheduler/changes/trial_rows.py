@@ -17,6 +17,8 @@ def of_row(row: TrialRow) -> dict[str, Any]:
         "trials": list(row.trials),
         "metrics": {name: list(values) for name, values in row.metrics.items()},
         "left": list(row.left),
+        "memory_gib": row.memory_gib,
+        "gpu_gib": row.gpu_gib,
     }
 
 

@@ -10,7 +10,14 @@ from ...core.schemas import (
 )
 from ..store.events import Event
 
-_OF_TRIALS = ("epoch", "trials", "metrics", "left")  # by which a study knows what its trials reported
+_OF_TRIALS = (
+    "epoch",
+    "trials",
+    "metrics",
+    "left",
+    "memory_gib",
+    "gpu_gib",
+)  # by which a study knows what its trials reported
 
 
 def job_event(event: Event) -> JobEvent:

@@ -9,7 +9,7 @@ from typing import Any
 
 from ...core.phase import Phase
 from ..actions import UNMEASURED, GroupState, Seen, SeenGroup
-from ..planner import UNBOUNDED, EpochTime, Kind, kind_of
+from ..planner import UNBOUNDED, EpochTime, GroupMemory, Kind, kind_of
 from ..state import Group, StudyState
 from ..study_file import StudyFile
 from .jobs import MOST_WEIGHT
@@ -54,6 +54,7 @@ def seen(
         now_s=now_s,
         idle=dict(idle),
         groups=groups,
+        memory=_memory(study, state, known),
         unmeasured=UNBOUNDED if emulated else UNMEASURED,
         times=_times(study, state, known),
         restart_s=RESTART_S,
@@ -131,18 +132,44 @@ def _of_target(
 
 def _times(study: StudyFile, state: StudyState, known: Known) -> dict[tuple[Kind, int], EpochTime]:
     """Return the seconds of epochs by kind and width, as a line over the number of trials, from all groups."""
-    apart = study.cannot_fuse()
     points: dict[tuple[Kind, int], list[tuple[int, float]]] = {}
-    for id, group in state.groups.items():
-        epochs, run = known.epochs.get(id, []), state.runs.get(next(iter(group.first_runs), -1))
-        if run is None:
+    for id in state.groups:
+        epochs, place = known.epochs.get(id, []), _place(study, state, id)
+        if place is None:
             continue
-        kind = kind_of(state.trials[run.trial], apart)
         for (before, began_s, trials), (after, ended_s, _) in pairwise(epochs):
             if after == before + 1:
-                points.setdefault((kind, group.shrink), []).append((trials, ended_s - began_s))
+                points.setdefault(place, []).append((trials, ended_s - began_s))
     # Of groups of one size nobody knows how much of an epoch is each trial's.
     return {key: _line(found) for key, found in points.items() if len({n for n, _ in found}) > 1}
+
+
+def _memory(study: StudyFile, state: StudyState, known: Known) -> dict[tuple[Kind, int], GroupMemory]:
+    """Return what groups of each kind and width take, by the smallest and the largest that was measured.
+
+    Where only one size was, all of its memory counts as its trials', which is more than they take.
+    """
+    points: dict[tuple[Kind, int], dict[int, tuple[float, float]]] = {}
+    for id, measured in known.memory.items():
+        if (key := _place(study, state, id)) is not None:
+            points.setdefault(key, {}).update(measured)
+    found = {}
+    for key, sizes in points.items():
+        least, most, gpu_gib = min(sizes), max(sizes), min(gpu for _, gpu in sizes.values())
+        each = sizes[most][0] / most
+        if least < most:
+            each = max(sizes[most][0] - sizes[least][0], 0.0) / (most - least)
+        one = sizes[most][0] - each * (most - 1)
+        found[key] = GroupMemory(one, one + each, gpu_gib)
+    return found
+
+
+def _place(study: StudyFile, state: StudyState, group: str) -> tuple[Kind, int] | None:
+    """Return the kind and the width of a group's trials; None: the study knows no such group."""
+    if (own := state.groups.get(group)) is None or not own.first_runs:
+        return None
+    run = state.runs[own.first_runs[0]]
+    return kind_of(state.trials[run.trial], study.cannot_fuse()), own.shrink
 
 
 def _line(points: Sequence[tuple[int, float]]) -> EpochTime:

@@ -25,6 +25,9 @@ create table if not exists metrics (
     grp text not null, run integer not null, epoch integer not null, name text not null, value real,
     primary key (grp, run, epoch, name)
 );
+create table if not exists memory (
+    grp text not null, trials integer not null, gib real not null, gpu_gib real not null, primary key (grp, trials)
+);
 create table if not exists left_runs (grp text not null, run integer not null, primary key (grp, run));
 """
 
@@ -53,7 +56,7 @@ class Known:
 
     jobs: group -> its job. gpu_s: the GPU-seconds of these. metrics: group -> run -> epoch -> name -> value.
     epochs: group -> (epoch, when it ended, trials in it), in order. left: runs that have left a group, and whose
-    states it keeps.
+    states it keeps. memory: group -> trials -> the most memory that so many took, and that of the GPU, GiB.
     """
 
     jobs: dict[str, str] = field(default_factory=dict)
@@ -61,6 +64,7 @@ class Known:
     metrics: dict[str, dict[int, dict[int, dict[str, float]]]] = field(default_factory=dict)
     epochs: dict[str, list[tuple[int, float, int]]] = field(default_factory=dict)
     left: dict[str, set[int]] = field(default_factory=dict)
+    memory: dict[str, dict[int, tuple[float, float]]] = field(default_factory=dict)
 
 
 class StudyStore:
@@ -142,6 +146,10 @@ class StudyStore:
                 if event["metrics"]:
                     row = (group, epoch, event["time_s"], len(trials))
                     database.execute("insert or replace into epochs values (?, ?, ?, ?)", row)
+                if event.get("gpu_gib"):
+                    most = "on conflict do update set gib = max(gib, excluded.gib)"
+                    row = (group, len(trials), event["memory_gib"], event["gpu_gib"])
+                    database.execute(f"insert into memory values (?, ?, ?, ?) {most}", row)
                 for name, values in event["metrics"].items():
                     rows = [
                         (group, run, epoch, name, _number(one)) for run, one in zip(trials, values, strict=True)
@@ -163,6 +171,8 @@ class StudyStore:
         found.epochs = dict(epochs)
         for group, run in self._database.execute("select * from left_runs"):
             found.left.setdefault(group, set()).add(run)
+        for group, trials, gib, gpu_gib in self._database.execute("select * from memory"):
+            found.memory.setdefault(group, {})[trials] = gib, gpu_gib
         for group, run, epoch, name, value in self._database.execute("select * from metrics"):
             of_run = found.metrics.setdefault(group, {}).setdefault(run, {})
             of_run.setdefault(epoch, {})[name] = float("nan") if value is None else value

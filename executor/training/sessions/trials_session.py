@@ -37,6 +37,7 @@ from ..state.trial_states import TrialStates
 from ..tracking.forwarding import Trackers
 from .channel import Channel
 from .emulated_use import pace_of_process
+from .gpu_memory import memory_gib
 from .membership import Leaving
 from .metrics import Metrics, combine
 from .session import check_count
@@ -271,7 +272,8 @@ class TrialsSession:
         """Have what trials reported in this epoch told, and handed on to trackers."""
         if not (found := self._reported.taken()):
             return
-        row = TrialRow(self.position.epoch, self._states.numbers, found, self._states.left)
+        memory = memory_gib(self._prepared.device)
+        row = TrialRow(self.position.epoch, self._states.numbers, found, self._states.left, *memory)
         self._rows.append(row)
         self.metrics.combined = row.means()
         self._trackers.tell(
