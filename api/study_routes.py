@@ -86,7 +86,7 @@ def _check_own(request: Request, study: str) -> None:
     try:
         owner = _studies(request).owner(study)
     except KeyError:
-        raise Problem(404, f"no study {study}") from None
+        raise Problem(404, f"no study {study}", hidden=True) from None
     if asker.role is not Role.OPERATOR and owner != asker.user:
         raise Problem(404, f"no study {study}", hidden=True)
 

@@ -744,7 +744,7 @@ def cancel(
     for study in filter(studies_verbs.is_study, jobs):
         changed = client.cancel_study(study)
         if not as_json:
-            print(f"{study}: {'ends, with its jobs' if changed else 'it was over'}")
+            say(f"{study}: {'ends, with its jobs' if changed else 'it was over'}")
     jobs = [job for job in jobs if not studies_verbs.is_study(job)]
     if not jobs:
         return

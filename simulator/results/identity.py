@@ -14,7 +14,7 @@ _PROJECT = Path(__file__).parents[2]
 # Whose code decides what a simulation gives.
 ROOMS = (
     *("core", "estimators", "forecasts", "optimizer", "policies"),
-    *("scheduler/scaling", "scheduler/services", "scheduler/sharing", "simulator"),
+    *("scheduler/scaling", "scheduler/services", "scheduler/sharing", "simulator", "tuning"),
 )
 _LIBRARIES = ("highspy", "lightgbm", "numba", "numpy", "scipy")  # whose version may change a result
 MADE_BY = "made_by"

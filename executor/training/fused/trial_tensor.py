@@ -81,7 +81,7 @@ def run(func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     for name in ("alpha", "value"):  # a factor must be a plain number, so it is multiplied in before
         if isinstance(kwargs.get(name), TrialNumber) and _name(func).rstrip("_") in _WITH_FACTOR:
             return run(func, *_multiplied(args, kwargs, name))
-    if (found := _SPECIAL.get(func)) is not None:
+    if (found := _SPECIAL.get(func) or _of_autograd(func)) is not None:
         return found(*args, **kwargs)
     if func in _SHAPED:
         return func(stacked(args[0])[0], *args[1:], **kwargs)
@@ -484,8 +484,6 @@ _SPECIAL: dict[Any, Callable[..., Any]] = {
     Tensor.register_hook: _register_hook,
     Tensor.__deepcopy__: _deepcopy,
     Tensor.__reduce_ex__: _reduce,
-    torch.autograd.grad: _gradients,
-    torch.autograd.backward: _backward_all,
     _T.grad.__get__: _grad,
     Tensor.__repr__: _repr,
     Tensor.__iter__: _iter,
@@ -494,6 +492,13 @@ _SPECIAL: dict[Any, Callable[..., Any]] = {
     F.dropout: _dropout,
     torch.dropout: _dropout,
 }
+
+
+def _of_autograd(func: Any) -> Callable[..., Any] | None:
+    """Return what stands for functions of `torch.autograd`, which sessions replace by their own now and then."""
+    if func is torch.autograd.grad:
+        return _gradients
+    return _backward_all if func is torch.autograd.backward else None
 
 
 def _name(func: Any) -> str:
