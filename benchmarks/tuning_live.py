@@ -63,7 +63,7 @@ def study_of(trials: int, seed: int, **more: Any) -> dict[str, Any]:
 def run_study(client: Client, folder: Path, study: Mapping[str, Any], disturb: Any = None) -> dict[str, Any]:
     """Run a study to its end; return its view, with `took_s`."""
     began_s = time.monotonic()
-    id = client.begin_study(study, locate(from_mapping(JOB), folder))
+    id = client.begin_study(study, locate(from_mapping(study["job"]), folder))
     assert id is not None
     while True:
         view = client.study(id)
@@ -81,7 +81,9 @@ def overheads(client: Client, folder: Path, trials: int, epochs: int) -> dict[st
     """Run a long study by ASHA; return how long it took, and which parts of its GPU-seconds were no training."""
     before, known = _used_s(client), {row["id"] for row in client.list()}
     by = {"algorithm": {"asha": {"grace": epochs // 27, "reduction": 3}}, "epochs": epochs}
-    view = run_study(client, folder, study_of(trials, 0, **by))
+    job = {**JOB, "args": [str(epochs)]}
+    view = run_study(client, folder, study_of(trials, 0, **by, job=job))
+    assert view["status"] == "done", view
     used = {key: seconds - before[key] for key, seconds in _used_s(client).items()}
     total_s, again_s = sum(used.values()), 0.0
     for row in client.list():
@@ -179,7 +181,7 @@ def main() -> None:
     parser.add_argument("--trials", type=at_least(4), default=48)
     parser.add_argument("--seeds", type=at_least(1), default=1)
     parser.add_argument("--deadline", type=at_least(10), default=60, help="seconds")
-    parser.add_argument("--long", type=at_least(27), default=300, help="epochs of the long study")
+    parser.add_argument("--long", type=at_least(27), default=800, help="epochs of the long study")
     parser.add_argument("--only", default=",".join(PARTS))
     asked = parser.parse_args()
     wanted = [one for one in asked.only.split(",") if one in PARTS]
