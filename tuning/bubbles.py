@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from .planner import EpochTime, GroupMemory
 
 HALVINGS = 60  # of the interval that the common epoch time is in
+EARLY = 0.9  # part of a bubble's rate that is counted on, so that groups there come to a rung before the others
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,42 @@ class Place:
         """Return the most trials of a group that fit there, up to a limit of all groups; 0: none does."""
         there = memory if self.gib is None else replace(memory, gpu_gib=min(self.gib, memory.gpu_gib))
         return min(there.most, limit)
+
+
+@dataclass(frozen=True)
+class Wave:
+    """Trials of a search that wait at one epoch.
+
+    `idle`: whole GPUs that the study could have now. `coming`: groups on whole GPUs that will come to this epoch,
+    and take along who waits there; `brought`: trials that they are expected to have then. `epochs`: up to the
+    next rung. `alone_s`: how long the study's own GPUs take for all that is left of the search.
+    """
+
+    trials: int
+    idle: int
+    coming: int
+    brought: int
+    epochs: int
+    alone_s: float
+
+
+def filled(wave: Wave, places: Sequence[Place], time: EpochTime, memory: GroupMemory, limit: int) -> list[int]:
+    """Return how many trials each place begins to train now, and then each idle GPU.
+
+    Nobody begins where the study's own GPUs would have done all of the search before a bubble were through. Trials
+    that groups on whole GPUs take along sooner wait for these.
+
+    Args:
+        limit: of the trials of a group.
+    """
+    whole = [Place()] * (wave.idle + wave.coming)
+    early = [replace(place, rate=EARLY * place.rate) for place in places]
+    sizes = by_rate(wave.trials + wave.brought, [*early, *whole], time, memory, limit)
+    sizes = sizes[: len(places) + wave.idle]
+    ends_s = [time.of(size) / place.rate for place, size in zip(places, sizes, strict=False) if size]
+    if not ends_s or max(ends_s) * wave.epochs > wave.alone_s:
+        return [0] * len(sizes)
+    return sizes
 
 
 def by_rate(trials: int, places: Sequence[Place], time: EpochTime, memory: GroupMemory, limit: int) -> list[int]:

@@ -18,6 +18,14 @@ def levels(grace: int, reduction: int, epochs: int) -> list[int]:
     return found
 
 
+def expected_epochs(epoch: int, until: int, rungs: Sequence[int], reduction: int) -> float:
+    """Return how many epochs a trial still trains in the mean, if one of `reduction` goes on at each rung."""
+    found, part = 0.0, 1.0
+    for after in [*(rung for rung in rungs if epoch < rung < until), until]:
+        found, epoch, part = found + part * (after - epoch), after, part / reduction
+    return found
+
+
 def goodness(metric: float | None, mode: str) -> float:
     """Return what is better where it is larger. None and NaN are the worst."""
     if metric is None or not math.isfinite(metric):

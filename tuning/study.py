@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 
 from .actions import Action, Cancel, Finish, GroupState, Keep, Origin, Seen, SeenGroup, Submit, Weigh
-from .bubbles import Place, by_rate
+from .bubbles import Place, Wave, filled
 from .planner import EpochTime, Kind, kind_of, merges, plan_groups, split, splits, worth_splitting
 from .proposals import Tried, propose, wave_of
-from .rungs import Bracket, asha_stops, bracket_of, brackets, goodness, halving_keeps, levels
+from .rungs import Bracket, asha_stops, bracket_of, brackets, expected_epochs, goodness, halving_keeps, levels
 from .state import Group, Run, RunState, StudyState
 from .study_file import StudyFile
 from .transfer import Eager, counts, eager, promoted, replaced
@@ -22,7 +21,6 @@ from .transfer import Eager, counts, eager, promoted, replaced
 SPLIT_LEAST = 4  # trials of a part, where no epoch was timed
 ENOUGH = 0.75  # of a training, to tell which narrow models are the best
 FULL = 32  # trials that fill most of a GPU: fewer wait at a rung for others, while there is other work
-EARLY = 0.9  # part of a bubble's rate that is counted on, so that groups there come to a rung before the others
 TIME_TO_SPARE = 1.1  # of what the target needs, before a deadline
 MOST_FAILURES = 3  # of groups before any trial has reported: then it is the script that fails
 _CANNOT_FUSE = ("cannotfuse", "cannot be fused", "cannot fuse")
@@ -507,26 +505,22 @@ class _Decision:
             time, memory = self.seen.times.get((kind, shrink)), self.seen.memory.get((kind, shrink))
             if time is None or memory is None:  # a GPU of its own measures them
                 return
-            # Groups that come to the rung take those along that wait there.
-            coming = [self.state.groups[id] for id in self._coming_alone(kind, self.state.runs[bucket[0]].epoch)]
-            others = sum(len(group.runs) for group in coming) // self.study.algorithm.reduction if coming else 0
-            idle = [Place()] * max(self.idle - self._open_groups(), 0)
-            alone = [Place()] * len(coming)
-            count, limit = len(bucket) + others, self._most(kind, shrink)
-            early = [replace(place, rate=EARLY * place.rate) for place in places]
-            sizes = by_rate(count, [*early, *idle, *alone], time, memory, limit)[: len(places) + len(idle)]
-            slowest_s = max(
-                (time.of(size) / place.rate for place, size in zip(places, sizes, strict=False) if size),
-                default=0.0,
-            )
             epoch = self.state.runs[bucket[0]].epoch
-            if not slowest_s or slowest_s * (self._next_stop(epoch) - epoch) > self._alone_s(time):
-                return  # GPUs of its own would have done all of the search before these were back
-            for place, size in zip([*places, *idle], sizes, strict=True):
+            coming = [len(self.state.groups[id].runs) for id in self._coming_alone(kind, epoch)]
+            wave = Wave(
+                trials=len(bucket),
+                idle=max(self.idle - self._open_groups(), 0),
+                coming=len(coming),
+                brought=sum(coming) // self.study.algorithm.reduction,
+                epochs=self._next_stop(epoch) - epoch,
+                alone_s=self._alone_s(time),
+            )
+            sizes = filled(wave, places, time, memory, self._most(kind, shrink))
+            for place, size in zip([*places, *[Place()] * wave.idle], sizes, strict=True):
                 if here := bucket[:size]:
                     self._new_group(here, place.name)
                     bucket = bucket[size:]
-            if coming:
+            if coming or not any(sizes):
                 return
             places = [place for place, size in zip(places, sizes, strict=False) if not size]
 
@@ -536,14 +530,10 @@ class _Decision:
 
     def _alone_s(self, time: EpochTime) -> float:
         """Return how long what is left of the search takes on the study's own GPUs, as trials stop at rungs."""
-        left, longest = 0.0, 0
-        for run in self._searched().values():
-            if run.open:
-                longest = max(longest, run.until - run.epoch)
-                epoch, part = run.epoch, 1.0
-                while epoch < run.until:
-                    after = self._next_stop(epoch)
-                    left, epoch, part = left + part * (after - epoch), after, part / self.study.algorithm.reduction
+        open = [run for run in self._searched().values() if run.open]
+        reduction = self.study.algorithm.reduction
+        left = sum(expected_epochs(run.epoch, run.until, self.rungs, reduction) for run in open)
+        longest = max((run.until - run.epoch for run in open), default=0)
         held = sum(g.state is GroupState.RUNNING and not g.place for g in self.state.groups.values())
         return time.alone_s * longest + time.each_s * left / max(self.idle + held, 1)
 

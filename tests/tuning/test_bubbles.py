@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
-from coadapt.tuning.bubbles import Place, by_rate
+from coadapt.tuning.bubbles import Place, Wave, by_rate, filled
 from coadapt.tuning.planner import EpochTime, GroupMemory
 from hypothesis import given
 from hypothesis import strategies as st
@@ -50,3 +52,21 @@ def test_no_place_could_give_a_trial_to_another_and_all_be_done_sooner(trials: i
 @pytest.mark.parametrize("places", [[], [Place("0.0", 0.5, 1.0)]])
 def test_trials_wait_where_no_place_has_room(places: list[Place]) -> None:
     assert by_rate(5, places, TIME, MEMORY, 64) == [0] * len(places)
+
+
+BUBBLES = [Place(f"0.{stage}", 0.5) for stage in range(2)]
+
+
+@pytest.mark.parametrize(
+    ("wave", "sizes"),
+    [
+        (Wave(60, 1, 0, 0, 3, math.inf), [10, 11, 39]),
+        (Wave(60, 0, 0, 0, 3, math.inf), [30, 30]),  # no GPU is idle
+        (Wave(60, 0, 1, 0, 3, math.inf), [10, 11]),  # 39 wait for the group that comes
+        (Wave(60, 0, 1, 60, 3, math.inf), [25, 25]),  # which brings as many of its own
+        (Wave(8, 0, 1, 4, 3, math.inf), [0, 0]),  # it has them all done before a bubble were through with one
+        (Wave(60, 0, 0, 0, 3, 100.0), [0, 0]),  # GPUs of its own end all of the search sooner
+    ],
+)
+def test_trials_begin_in_bubbles_where_that_ends_the_search_sooner(wave: Wave, sizes: list[int]) -> None:
+    assert filled(wave, BUBBLES, TIME, MEMORY, 1000) == sizes

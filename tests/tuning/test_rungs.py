@@ -10,11 +10,19 @@ from coadapt.tuning.rungs import (
     best_first,
     bracket_of,
     brackets,
+    expected_epochs,
     goodness,
     halving_keeps,
     levels,
     shares,
 )
+
+
+def test_a_trial_is_expected_to_train_less_the_more_rungs_are_ahead() -> None:
+    assert expected_epochs(0, 27, [3, 9], 3) == 3 + 6 / 3 + 18 / 9
+    assert expected_epochs(3, 27, [3, 9], 3) == 6 + 18 / 3
+    assert expected_epochs(9, 27, [3, 9], 3) == 18
+    assert expected_epochs(4, 10, [], 3) == 6
 
 
 def test_rungs_are_those_of_the_thesis() -> None:
