@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import threading
@@ -220,3 +221,20 @@ def test_the_environment_makes_a_process_a_guest(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv(guests.MEMORY, "much")
     with pytest.raises(GateError, match="COADAPT_BUBBLES_GIB is 'much'; it is a number of GiB"):
         of_environment()
+
+
+SCRIPT = """
+import coadapt, torch
+from torch.utils.data import DataLoader, TensorDataset
+model = torch.nn.Linear(2, 1)
+loader = DataLoader(TensorDataset(torch.ones(4, 2), torch.ones(4, 1)), 2)
+model, optimizer, loader = coadapt.prepare(model, torch.optim.SGD(model.parameters(), lr=0.1), loader)
+"""
+
+
+def test_a_script_whose_variable_names_no_owner_ends_with_a_sentence() -> None:
+    env = {**os.environ, guests.NAME: f"nobody-{os.getpid()}"}
+    ended = subprocess.run([sys.executable, "-c", SCRIPT], env=env, capture_output=True, text=True)
+    assert ended.returncode != 0
+    assert f"nobody lends bubbles of nobody-{os.getpid()}; start the owner first" in ended.stderr
+    Gate(f"nobody-{os.getpid()}").path.unlink()
