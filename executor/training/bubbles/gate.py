@@ -21,6 +21,7 @@ _SHARED_MEMORY = Path("/dev/shm")
 _BELOW = _SHARED_MEMORY if _SHARED_MEMORY.is_dir() else Path(tempfile.gettempdir())
 FOLDER = _BELOW / f"coadapt-bubbles-{os.getuid()}"
 _BYTES = 4096
+_NOBODY = "bubbles: nobody lends bubbles of {name}; start the owner first"
 
 
 class _Field(IntEnum):
@@ -42,15 +43,20 @@ class Gate:
 
     Args:
         name: of the GPU, the same for both.
+        make: whether it may be new. A guest comes to one that is there.
+
+    Raises: GateError, where it is not there, or not this user's.
     """
 
-    def __init__(self, name: str, folder: Path | None = None) -> None:
+    def __init__(self, name: str, folder: Path | None = None, make: bool = True) -> None:
         self.name = name
         folder = folder or FOLDER
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         if folder.stat().st_uid != os.getuid():
             raise GateError(f"bubbles: {folder} belongs to another user")
         self.path = folder / name.replace("/", "_")
+        if not make and not self.path.exists():
+            raise GateError(_NOBODY.format(name=name))
         self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         if os.fstat(self._file).st_size < _BYTES:
             os.ftruncate(self._file, _BYTES)
@@ -105,7 +111,7 @@ class Gate:
     def visit(self) -> None:
         """Be the guest from now on. Raises: GateError, where nobody owns the gate, or there is a guest."""
         if self.owner is None:
-            raise GateError(f"bubbles: nobody lends bubbles of {self.name}; start the owner first")
+            raise GateError(_NOBODY.format(name=self.name))
         self._enter(_Field.GUEST, "guest")
 
     @property

@@ -149,7 +149,7 @@ def of_environment() -> BubbleGuest | None:
         memory_gib = None if text is None else float(text)
     except ValueError:
         raise GateError(f"bubbles: {MEMORY} is {text!r}; it is a number of GiB") from None
-    gate, drain = Gate(name), nothing
+    gate, drain = Gate(name, make=False), nothing
     if torch.cuda.is_available():
         drain = torch.cuda.synchronize
         if gate.free_gib is not None:  # so that running out of memory ends the guest, never the owner

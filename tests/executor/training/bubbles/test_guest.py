@@ -15,7 +15,7 @@ import pytest
 import torch
 from coadapt.executor.training.bubbles import guest as guests
 from coadapt.executor.training.bubbles import owner as owners
-from coadapt.executor.training.bubbles.gate import Gate, GateError
+from coadapt.executor.training.bubbles.gate import FOLDER, Gate, GateError
 from coadapt.executor.training.bubbles.guest import BubbleGuest, of_environment
 from coadapt.executor.training.bubbles.owner import BubbleOwner
 from torch import Tensor, nn
@@ -237,4 +237,4 @@ def test_a_script_whose_variable_names_no_owner_ends_with_a_sentence() -> None:
     ended = subprocess.run([sys.executable, "-c", SCRIPT], env=env, capture_output=True, text=True)
     assert ended.returncode != 0
     assert f"nobody lends bubbles of nobody-{os.getpid()}; start the owner first" in ended.stderr
-    Gate(f"nobody-{os.getpid()}").path.unlink()
+    assert not (FOLDER / f"nobody-{os.getpid()}").exists()
