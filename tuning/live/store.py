@@ -122,6 +122,17 @@ class StudyStore:
         if sentence and sentence not in (notes := self.notes):
             self._tell({"notes": [*notes, sentence]})
 
+    @property
+    def target_epoch_s(self) -> float | None:
+        """Seconds that an epoch of the target took at least; None: it was not timed."""
+        found = self._told("target_epoch_s")
+        return None if found is None else float(found)
+
+    def target_took(self, epoch_s: float) -> None:
+        """Note the seconds of an epoch of the target, unless one was shorter."""
+        if (known := self.target_epoch_s) is None or epoch_s < known:
+            self._tell({"target_epoch_s": epoch_s})
+
     def submitted(self, group: str, job: str) -> None:
         """Note the job of a group."""
         self._database.execute("insert or replace into jobs values (?, ?, 0)", (group, job))
