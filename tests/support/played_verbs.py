@@ -49,7 +49,7 @@ class PlayedCluster:
     """GPUs that train jobs in their order.
 
     fails: says of a job why it fails in its first epoch, or "". away: whether nobody answers now.
-    epoch_ticks: how long an epoch of a job is.
+    epoch_ticks: how long an epoch of a job is. notes: what a group tells as it begins.
     """
 
     gpus: int = 2
@@ -57,6 +57,7 @@ class PlayedCluster:
     metric: str = "accuracy"
     fails: Any = lambda spec: ""
     epoch_ticks: Any = lambda spec: 1
+    notes: Any = lambda spec: ()
     jobs_by_id: dict[str, PlayedJob] = field(default_factory=dict)
     keys: dict[str, str] = field(default_factory=dict)
     now_s: float = 1000.0
@@ -166,6 +167,8 @@ class PlayedCluster:
         if reason := self.fails(job.spec):
             job.phase, job.reason = "failed", reason
             return
+        if job.spec.is_group and job.at + job.ticks == job.began_at and (notes := self.notes(job.spec)):
+            self._tell(job, TrialRow(0, tuple(one.number for one in job.trials), notes=notes))
         job.ticks += 1
         if job.ticks < self.epoch_ticks(job.spec):
             return

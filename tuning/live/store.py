@@ -143,7 +143,7 @@ class StudyStore:
         self._database.executemany("update jobs set gpu_s = gpu_s + ? where grp = ?", rows)
 
     def hear(self, group: str, events: Iterable[Mapping[str, Any]]) -> None:
-        """Take what a group's log tells of its epochs; what is told again changes nothing."""
+        """Take what a group's log tells of its epochs, and its notes; what is told again changes nothing."""
         database = self._database
         database.execute("begin")
         try:
@@ -151,6 +151,8 @@ class StudyStore:
                 if "epoch" not in event:
                     continue
                 epoch, trials = event["epoch"], event["trials"]
+                for note in event.get("notes", ()):
+                    self.note(note)
                 database.executemany(
                     "insert or ignore into left_runs values (?, ?)", [(group, run) for run in event["left"]]
                 )

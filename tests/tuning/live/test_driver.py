@@ -195,3 +195,15 @@ def test_a_deadline_that_holds_is_no_news(tmp_path: Path) -> None:
     cluster = PlayedCluster(epoch_ticks=lambda spec: 4)
     view = Study(tmp_path, cluster, deadline="2h").play()
     assert (view["status"], view["notes"], view["why"]) == ("done", [], "")
+
+
+def test_what_a_group_notes_as_it_begins_is_told_once_and_long_before_its_first_epoch(tmp_path: Path) -> None:
+    cluster = PlayedCluster(epoch_ticks=lambda spec: 5, notes=lambda spec: ("layer 'a' grows",))
+    study = Study(tmp_path, cluster)
+    for _ in range(2):
+        study.driver.tick()
+        cluster.tick()
+    study.driver.tick()
+    view = study_view(study.folder)
+    assert (view["notes"], view["curves"]) == (["layer 'a' grows"], {})
+    assert study.play()["notes"] == ["layer 'a' grows"]
