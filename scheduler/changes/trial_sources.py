@@ -10,9 +10,8 @@ from ...core.isolation import Isolation
 from ...core.job import JobSpec
 from ...core.settings import Settings
 from ...core.trials import url_of_epoch
-from ...executor.files.workplace import local_path
 from ..access.lines import line_of
-from ..files.checkpoints import CheckpointFiles, CheckpointFilesError
+from ..files.checkpoints import CheckpointFiles, CheckpointFilesError, on_disk
 from ..jobs.record import JobRecord, TrialSource
 
 TRIES = 3  # a group that trains replaces its newest checkpoint
@@ -108,5 +107,5 @@ def with_states(job: JobRecord) -> JobRecord:
 def _source(job: JobRecord, settings: Settings) -> TrialSource:
     url = settings.checkpoint_url(job.id, job.spec.training.checkpoint.url)
     # Between lines, a job sees no folder on a disk but its own.
-    closed = settings.isolation is not Isolation.NONE and local_path(url) is not None
+    closed = settings.isolation is not Isolation.NONE and on_disk(url)
     return TrialSource(job.id, url, False if closed else None)

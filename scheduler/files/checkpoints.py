@@ -96,6 +96,11 @@ class CheckpointFiles:
             make_private(Path(folder), self._uid)
 
 
+def on_disk(url: str) -> bool:
+    """Return whether checkpoints at a URL are files of a disk, which belong to a user."""
+    return local_path(url) is not None
+
+
 def _copy(reading: BinaryIO, target: Path, uid: int) -> None:
     """Copy a file to a place where it is a user's, and appears whole."""
     beside = target.with_name(f"{target.name}.copy")
