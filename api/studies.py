@@ -9,6 +9,7 @@ from typing import Any
 
 from ..tuning.live.store import FILE, Asked, StudyStore
 from ..tuning.live.views import study_ids, study_row, study_view
+from ..tuning.study_file import StudyFile, deadline_problem
 
 Begin = Callable[[str, Path], None]
 
@@ -44,6 +45,24 @@ class Studies:
             if asked.told.get("key") == key and asked.owner == owner:
                 return id
         return None
+
+    def deadline_problem(self, study: StudyFile, told: Mapping[str, Any], owner: str) -> str:
+        """Return why the deadline is too short, by what earlier studies of the same job have measured, or ""."""
+        if study.deadline is None:
+            return ""
+        found = [self._target_epoch_s(id, told, owner) for id in self.ids()]
+        times = [seconds for seconds in found if seconds is not None]
+        return deadline_problem(study, min(times)) if times else ""
+
+    def _target_epoch_s(self, id: str, told: Mapping[str, Any], owner: str) -> float | None:
+        """Return the seconds of an epoch of a study's target; None: not known, or it is of another job."""
+        store = StudyStore(self._folder / id)
+        try:
+            asked = store.asked
+            same = asked.owner == owner and bool(told.get("script_key")) and _timed(asked.told) == _timed(told)
+            return store.target_epoch_s if same else None
+        finally:
+            store.close()
 
     def ids(self) -> list[str]:
         """Return the ids of all studies, the oldest first."""
@@ -92,3 +111,9 @@ class Studies:
             return store.asked
         finally:
             store.close()
+
+
+def _timed(told: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Return what decides how long an epoch of a job takes."""
+    spec = told["spec"]
+    return told.get("script_key"), spec.get("resources"), spec.get("training"), spec.get("pool")

@@ -45,14 +45,17 @@ async def begin(request: Request, key: Key) -> Response:
     if problem := job_problem(study, body.job.spec):
         raise Problem(422, problem, field="job")
     studies = _studies(request)
+    told = body.job.model_dump()
+    known = None if body.dry_run else await asyncio.to_thread(studies.known, key, asker.user)
+    if known is not None:
+        nothing_changes(request)
+        return answer({"id": known}, 201)
+    if problem := await asyncio.to_thread(studies.deadline_problem, study, told, asker.user):
+        raise Problem(422, problem, field="study")
     if body.dry_run:
         nothing_changes(request)
         return answer({"id": None})
-    if (known := await asyncio.to_thread(studies.known, key, asker.user)) is not None:
-        nothing_changes(request)
-        return answer({"id": known}, 201)
     token = await change(request, "issue_token", asker.user, f"study {study.name}", None)
-    told = body.job.model_dump()
     id = await asyncio.to_thread(
         studies.begin, study.name, asker.user, time.time(), body.study, told, key, token["token"]
     )

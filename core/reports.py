@@ -83,7 +83,7 @@ class TrialRow:
 
     epoch: after so many. trials: their numbers. left: trials that have left the group, and whose states stay in
     its checkpoint. memory_gib: of the GPU, the most that was in use since the row before; gpu_gib: what it has.
-    Both are 0 where nobody knows.
+    Both are 0 where nobody knows. notes: sentences for the study's user, before the first epoch has ended.
     """
 
     epoch: int
@@ -92,6 +92,7 @@ class TrialRow:
     left: tuple[int, ...] = ()
     memory_gib: float = 0.0
     gpu_gib: float = 0.0
+    notes: tuple[str, ...] = ()
 
     def means(self) -> dict[str, float]:
         """Return the mean of each metric over the trials whose number is finite; NaN where none is."""

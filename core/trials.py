@@ -77,6 +77,11 @@ def kept(trials: Sequence[Trial], numbers: Sequence[int]) -> list[Trial]:
     return [trial for trial in trials if trial.number in set(numbers)]
 
 
+def url_of_epoch(url: str, epoch: int) -> str:
+    """Return where a group keeps the states of an epoch for others, in the folder of its checkpoints."""
+    return f"{url.rstrip('/')}/epoch-{epoch}"
+
+
 def check_numbers(trials: Sequence[Trial]) -> None:
     """Refuse trials of one job that share a number. Raises: ValueError."""
     numbers = [trial.number for trial in trials]

@@ -15,7 +15,7 @@ from ..core.teams import Teams
 from .changes.reactions import Reaction
 from .changes.verbs import Verb, cancel
 from .jobs.limits import queue_refusal
-from .jobs.record import JobRecord, Origin
+from .jobs.record import JobRecord, Origin, TrialSource
 from .observers.tallies import Tallies
 from .records import Records
 from .rounds.transition import Wanted
@@ -57,6 +57,7 @@ class JobOrders:
         package: str | None = None,
         script_key: str = "",
         origin: Origin | None = None,
+        trial_sources: tuple[TrialSource, ...] = (),
         owner: str = "",
         teams: Teams | None = None,
     ) -> JobRecord:
@@ -78,6 +79,7 @@ class JobOrders:
                 package=package,
                 script_key=script_key,
                 origin=origin,
+                trial_sources=trial_sources,
                 owner=owner,
             )
             if new:
@@ -96,6 +98,7 @@ class JobOrders:
         package: str | None,
         script_key: str,
         origin: Origin | None,
+        trial_sources: tuple[TrialSource, ...],
         owner: str,
         teams: Teams | None,
     ) -> list[JobRecord]:
@@ -118,6 +121,7 @@ class JobOrders:
                         package=package,
                         script_key=script_key,
                         origin=origin,
+                        trial_sources=trial_sources,
                         owner=owner,
                         element=ArrayElement(jobs[0].array if jobs else "", index, values),
                     )

@@ -36,6 +36,8 @@ TOLD = {
     Lengths.ESTIMATED: "what a file of estimates says",
     Lengths.MEASURED: "what is true, once it was measured by training, or one of its script",
 }
+TOLD_OF = "told of how long jobs take"
+BY_CURVES = (Lengths.TOLD, Lengths.MEASURED)  # of jobs that a metric ends, these tell what their curves say
 FORETOLD = {
     Foresees.PERFECT: "all of them",
     Foresees.LEARNED: "what the service team_load foretells",
@@ -161,6 +163,7 @@ class Column:
     `has_lengths`: jobs have a duration.
     `crosses_pools`: the policy plans all pools at once. `shares_gpus`: two jobs may be on one GPU.
     `knows_uses`: it is known what some jobs use of their GPUs.
+    `metric_ends`: part of the jobs that end when a metric reaches its target.
     """
 
     timing: Timing
@@ -173,6 +176,7 @@ class Column:
     crosses_pools: bool = False
     shares_gpus: bool = False
     knows_uses: bool = False
+    metric_ends: float = 0.0
 
     def described(self, under: Conditions, pools: tuple[str, ...] = (), named: bool = False) -> dict[str, str]:
         """Return the conditions by name, both in words.
@@ -191,7 +195,7 @@ class Column:
             found[KNOWLEDGE] = KNOWN[self.knows]
             found[PROFILE_RUNS] = self._profile_runs(under.profiling_s)
         if self.has_lengths:
-            found["told of how long jobs take"] = TOLD[under.lengths]
+            found |= self._lengths(under.lengths)
             if under.length_noise:
                 found["errors of these lengths"] = f"{under.length_noise:.0%} in the mean square"
         if under.restart_scale != 1:
@@ -217,6 +221,15 @@ class Column:
             known = measured if self.knows_uses else "none, as nobody knows what jobs use"
             found["speed of jobs on one GPU"] = known
         return found
+
+    def _lengths(self, lengths: Lengths) -> dict[str, str]:
+        told = TOLD[lengths]
+        if not self.metric_ends:
+            return {TOLD_OF: told}
+        if lengths in BY_CURVES:
+            rest = "" if self.metric_ends == 1 else f"; of others, {told}"
+            told = f"estimates by the curve so far, of jobs that a metric ends{rest}"
+        return {"how long jobs take": "as the trace says, also where a metric ends them", TOLD_OF: told}
 
     def _profile_runs(self, takes_s: float) -> str:
         if not self.profiled:

@@ -321,7 +321,12 @@ def column_of(traits: PolicyTraits, workload: Workload, source: Source, under: C
         restart = "what its table says, at the first start too"
     has_lengths = not (trains or isinstance(source, Rated | Tabulated | InputBound))
     found = column(traits, under, trains=trains, recorded=recorded, restart=restart, has_lengths=has_lengths)
-    return replace(found, knows_uses=under.usage is not None or any(one is not None for one in workload.uses))
+    curves = sum(curve is not None for curve in workload.curves)
+    return replace(
+        found,
+        knows_uses=under.usage is not None or any(one is not None for one in workload.uses),
+        metric_ends=curves / len(workload.curves) if curves else 0.0,
+    )
 
 
 def _follow_inputs(workload: Workload, source: Source) -> None:

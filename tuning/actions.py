@@ -37,6 +37,7 @@ class SeenGroup:
     `metrics`: run -> epoch -> the metric after it; all epochs, or those since the last decision. NaN may be there.
     `gpu_s`: GPU-seconds that it has held so far. `message`: why it failed, or what it could not do.
     `reported`: names of metrics that it reported. `weight`: what its job has; None: not known, and left as it is.
+    `epoch_s`: seconds of an epoch as it trains now; None: not known yet.
     """
 
     state: GroupState
@@ -46,6 +47,7 @@ class SeenGroup:
     message: str = ""
     reported: tuple[str, ...] = ()
     weight: float | None = None
+    epoch_s: float | None = None
 
 
 @dataclass(frozen=True)

@@ -94,7 +94,8 @@ class StudyState:
     `trials`: the values of each trial. `runs`, `groups`: by number and by id. `most`: trials of a group that
     fitted after one that did not, by kind and width as text. `sizes`: of groups of a wave, the same. `unfused`:
     why trials run apart, once a group could not be fused. `finished`: whether the study is over; `chosen` is then
-    the trial with the best values, or `why` tells why there is none.
+    the trial with the best values, or `why` tells why there is none. `warning`: of a deadline that is too short
+    for the target.
     """
 
     began_s: float | None = None
@@ -111,6 +112,7 @@ class StudyState:
     chosen: int | None = None
     chosen_metric: float | None = None
     why: str = ""
+    warning: str = ""
 
     def copied(self) -> StudyState:
         """Return a copy whose open runs and whose groups may change; the other runs are shared."""

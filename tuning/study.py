@@ -15,7 +15,7 @@ from .planner import EpochTime, Kind, kind_of, merges, plan_groups, split, split
 from .proposals import Tried, propose, wave_of
 from .rungs import Bracket, asha_stops, bracket_of, brackets, expected_epochs, goodness, halving_keeps, levels
 from .state import Group, Run, RunState, StudyState
-from .study_file import StudyFile
+from .study_file import StudyFile, deadline_problem
 from .transfer import Eager, counts, eager, promoted, replaced
 
 SPLIT_LEAST = 4  # trials of a part, where no epoch was timed
@@ -63,6 +63,8 @@ class _Decision:
         if not state.finished:
             self._take_reports()
             self._stop_at_rungs()
+            self._look_at_deadline()
+        if not state.finished:
             self._leave_time_for_target()
             if self._past_deadline():
                 self._finish_early()
@@ -659,6 +661,23 @@ class _Decision:
     def _past_deadline(self) -> bool:
         return self.study.deadline is not None and self._elapsed_s() >= self.study.deadline
 
+    def _look_at_deadline(self) -> None:
+        """Warn where an epoch of the target is longer than the deadline; end where no trial can report by it."""
+        training = {id: one for id, one in self.state.groups.items() if not one.state.over and not one.cancelled}
+        times = {
+            id: one.epoch_s for id in training if (one := self.seen.groups.get(id)) and one.epoch_s is not None
+        }
+        of_target = [
+            seconds for id, seconds in times.items() if training[id].shrink == 1 and len(training[id].runs) == 1
+        ]
+        if of_target and not self.state.warning:
+            self.state.warning = deadline_problem(self.study, min(of_target))
+        if len(times) < len(training) or any(run.epoch for run in self.state.runs.values()):
+            return
+        found = [deadline_problem(self.study, seconds, _called(training[id])) for id, seconds in times.items()]
+        if found and all(found):
+            self._finish_without(f"{found[0]}; a longer deadline is accepted, or a smaller `fuse`")
+
     def _leave_time_for_target(self) -> None:
         """End the search where the deadline leaves just time for a whole training of the target.
 
@@ -763,6 +782,13 @@ class _Decision:
 def _place(kind: Kind, group: Group) -> Kind:
     """Return a kind that also tells when the group ends, and its width."""
     return (*kind, ("until", group.until), ("shrink", group.shrink))
+
+
+def _called(group: Group) -> str:
+    """Return what sentences call a group."""
+    count = len(group.runs)
+    trials = "a trial" if count == 1 else f"a group of {count} trials"
+    return trials if group.shrink == 1 else f"{trials} at 1/{group.shrink} of the width"
 
 
 def _key(kind: Kind, shrink: int) -> str:

@@ -167,11 +167,12 @@ def from_values(values: Mapping[str, Any]) -> StudyFile:
         raise StudyFileError(_sentence(error)) from None
 
 
-def deadline_problem(study: StudyFile, epoch_s: float) -> str:
-    """Return why a deadline leaves no time for the target, or "". `epoch_s`: of the target, measured."""
+def deadline_problem(study: StudyFile, epoch_s: float, of: str = "the target") -> str:
+    """Return why a deadline leaves no time for an epoch, or "". `epoch_s`: measured. `of`: what trains so long."""
     if study.deadline is None or study.deadline >= epoch_s:
         return ""
-    return f"deadline: {study.deadline:g} s is less than an epoch of the target, which takes {epoch_s:.3g} s"
+    takes = f"{float(f'{epoch_s:.3g}'):g} s"
+    return f"deadline: {study.deadline:g} s is less than an epoch of {of}, which takes {takes}"
 
 
 def _sentence(error: ValidationError) -> str:

@@ -30,6 +30,7 @@ from .fused.errors import CannotFuse
 from .fused.group import TrialGroup
 from .fused.hyperparameters import Hyperparameters, chosen, trials_of_environment
 from .losses.loss_kind import Kind
+from .sessions import width_notes
 from .sessions.channel import Channel
 from .sessions.managed_session import ManagedSession
 from .sessions.profile_session import ProfileSession
@@ -105,10 +106,12 @@ def prepare(*objects: Any, loss: str = "auto") -> tuple[Any, ...]:
         raise ValueError(f"prepare: loss {loss!r} is none of {', '.join(LOSSES)}")
     kind = LOSSES[loss]
     prepared = identify(objects, _shards(objects))
+    of_group = _channel is not None and messages.TRIALS in os.environ
+    looks = width_notes.begin(prepared) if of_group else None
     shrink(prepared.modules, prepared.companions, prepared.optimizers, prepared.loader)
     _guest = guest.of_environment()
-    if _channel is not None and messages.TRIALS in os.environ:
-        _session = _group_of_job(prepared, _channel)
+    if _channel is not None and of_group:
+        _session = _group_of_job(prepared, _channel, width_notes.end(looks))
         return _session.objects
     if len(trials := trials_of_environment()) > 1:
         _session = _as_one(prepared, len(trials))
@@ -126,12 +129,12 @@ def prepare(*objects: Any, loss: str = "auto") -> tuple[Any, ...]:
     return session.objects
 
 
-def _group_of_job(prepared: Prepared, channel: Channel) -> Session:
+def _group_of_job(prepared: Prepared, channel: Channel, notes: Sequence[str]) -> Session:
     """Return the session of a group of trials that is a job. Raises: CannotFuse, for what cannot train as one."""
     global _session
     config = TrainingConfig.model_validate_json(os.environ.get(messages.TRAINING_JSON, "{}"))
     trials, sources = of_variable(os.environ[messages.TRIALS]), json.loads(os.environ[messages.TRIAL_SOURCES])
-    session = TrialsSession(prepared, config, channel, trials, sources, trackers())
+    session = TrialsSession(prepared, config, channel, trials, sources, trackers(), notes)
     _session = session  # a process that leaves before it was let in is known, too
     session.start()
     return session

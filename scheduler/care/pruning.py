@@ -190,7 +190,9 @@ class Pruning:
 
     def _origins(self) -> frozenset[str]:
         """Return the jobs from whose checkpoints active ones start."""
-        return frozenset(job.origin.job_id for job in self._store.unretired.values() if job.origin is not None)
+        jobs = self._store.unretired.values()
+        forked = {job.origin.job_id for job in jobs if job.origin is not None}
+        return frozenset(forked | {one.job_id for job in jobs for one in job.trial_sources})
 
     def _awaited(self) -> frozenset[str]:
         """Return the jobs after whose end active ones start: these look at how they ended."""

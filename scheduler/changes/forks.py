@@ -1,4 +1,4 @@
-"""Jobs that start from a checkpoint of another job: which one, and its copy, which is made beside rounds."""
+"""Jobs that start from checkpoints of other jobs: which ones, and copies of them, which are made beside rounds."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from ..jobs.record import JobRecord, Origin
 from ..store.store import Store
 from .changed_files import fit
 from .reactions import Reaction, end
+from .trial_sources import copy_states, with_states
 from .verbs import Verb
 
 
@@ -74,24 +75,28 @@ def check_resumed(source: JobRecord, spec: JobSpec, settings: Settings, known: M
 
 
 def copied(job: JobRecord, now: float) -> Reaction:
-    """Let a fork take part, as its checkpoint is in its own folder now."""
-    if job.origin is None or job.origin.copied or not job.active:
+    """Let a job take part, as what it starts from is in its own folder now."""
+    if not waits_for_copy(job):
         return Reaction(job)
-    return Reaction(replace(job, origin=replace(job.origin, copied=True)), round=True)
+    origin = None if job.origin is None else replace(job.origin, copied=True)
+    return Reaction(replace(with_states(job), origin=origin), round=True)
 
 
 def not_copied(job: JobRecord, now: float, why: str) -> Reaction:
-    """Fail a fork whose checkpoint cannot be had."""
+    """Fail a job that cannot have what it starts from."""
     return end(job, Phase.FAILED, why, now) if waits_for_copy(job) else Reaction(job)
 
 
 def waits_for_copy(job: JobRecord) -> bool:
-    """Return whether a job may not start yet, as the checkpoint that it starts from is not in its folder."""
-    return job.active and job.origin is not None and not job.origin.copied
+    """Return whether a job may not start yet, as a checkpoint that it starts from is not in its folder."""
+    forked = job.origin is not None and not job.origin.copied
+    return job.active and (forked or any(one.copied is False for one in job.trial_sources))
 
 
 class Forks:
-    """Copies the checkpoints of forks. Nobody waits for it; a restarted service copies what is missing.
+    """Copies the checkpoints that forks and groups of trials start from.
+
+    Nobody waits for it; a restarted service copies what is missing.
 
     Args:
         do: changes a job, as `JobOrders.do` does.
@@ -107,7 +112,7 @@ class Forks:
         self._threads = threads
 
     def begin(self, job_id: str) -> None:
-        """Have the checkpoint of a fork copied."""
+        """Have copied what a job starts from."""
         self._threads.submit(self._copy, job_id)
 
     def begin_rest(self) -> None:
@@ -117,18 +122,26 @@ class Forks:
                 self.begin(job.id)
 
     def _copy(self, job_id: str) -> None:
-        job = self._store.get(job_id)
-        origin = job.origin
-        if origin is None or not waits_for_copy(job):
+        job, what = self._store.get(job_id), ""
+        if not waits_for_copy(job):
             return
         try:
-            name = CheckpointName.parse(origin.checkpoint)
-            assert name is not None
-            own = self._settings.checkpoint_url(job_id, job.spec.training.checkpoint.url)
-            source, uid = (line_of(one, self._settings).uid for one in (origin.job_id, job_id))
-            CheckpointFiles(origin.url, source).copy_to(name, CheckpointFiles(own, uid))
+            if job.origin is not None and not job.origin.copied:
+                what = f"fork of {job.origin.job_id}"
+                self._copy_checkpoint(job, job.origin)
+            for source in job.trial_sources:
+                if source.copied is False:
+                    what = f"trials of {source.job_id}"
+                    copy_states(job, source, self._settings)
         except Exception as error:
             why = str(error) if isinstance(error, CheckpointFilesError) else f"{type(error).__name__}: {error}"
-            self._do(job_id, partial(not_copied, why=f"fork of {origin.job_id}: {why}"))
+            self._do(job_id, partial(not_copied, why=f"{what}: {why}"))
         else:
             self._do(job_id, copied)
+
+    def _copy_checkpoint(self, job: JobRecord, origin: Origin) -> None:
+        name = CheckpointName.parse(origin.checkpoint)
+        assert name is not None
+        own = self._settings.checkpoint_url(job.id, job.spec.training.checkpoint.url)
+        source, uid = (line_of(one, self._settings).uid for one in (origin.job_id, job.id))
+        CheckpointFiles(origin.url, source).copy_to(name, CheckpointFiles(own, uid))

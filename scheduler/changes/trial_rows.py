@@ -19,10 +19,13 @@ def of_row(row: TrialRow) -> dict[str, Any]:
         "left": list(row.left),
         "memory_gib": row.memory_gib,
         "gpu_gib": row.gpu_gib,
+        "notes": list(row.notes),
     }
 
 
 def _told(row: TrialRow) -> str:
+    if row.notes:
+        return "; ".join(row.notes)
     after = f"epoch {row.epoch}, {n_trials(len(row.trials))}"
     if not row.metrics:
         return f"{after} go on; the states of {', '.join(map(str, row.left)) or 'none'} are kept for others"

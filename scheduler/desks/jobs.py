@@ -19,12 +19,13 @@ from ..access.secrets import Secrets
 from ..changes.awaited import check_circle, resolved
 from ..changes.forks import Forks, check_resumed, origin_of, waits_for_copy, would_fork
 from ..changes.submissions import accepted
+from ..changes.trial_sources import check_same_sources, same_sources, sources_of
 from ..changes.verbs import BEGIN_AGAIN, VERBS, resume_changed
 from ..cycle import SchedulingCycle
 from ..delivery.webhooks import Webhooks
 from ..files.packages import PackageStore
 from ..job_orders import check_queue
-from ..jobs.record import ChangedFile, JobRecord, Origin
+from ..jobs.record import ChangedFile, JobRecord, Origin, TrialSource
 from ..runtime.applied_teams import AppliedTeams
 from ..runtime.clock import Clock
 from ..store.store import Store
@@ -61,20 +62,23 @@ class JobsDesk:
         if (known := self._store.submitted(idempotency_key)) is None:
             self._check(spec, owner)
             spec, origin = self._related(spec, owner), self._origin(spec, owner, script_key)
+            spec, sources = self._sources(spec, owner)
         else:  # what it names may have ended or gone since
-            spec, origin = spec.model_copy(update={"after": known.spec.after}), known.origin
+            spec = same_sources(spec.model_copy(update={"after": known.spec.after}), known.spec)
+            origin, sources = known.origin, known.trial_sources
         if spec.array is not None:
-            return self._submit_array(spec, package, idempotency_key, script_key, owner, origin)
+            return self._submit_array(spec, package, idempotency_key, script_key, owner, origin, sources)
         job = self._cycle.orders.submit(
             spec,
             idempotency_key=idempotency_key,
             package=package,
             script_key=script_key,
             origin=origin,
+            trial_sources=sources,
             owner=owner,
             teams=self._teams.now,
         )
-        if known is None and origin is not None:
+        if known is None and waits_for_copy(job):
             self._forks.begin(job.id)
         return job.id
 
@@ -86,6 +90,7 @@ class JobsDesk:
         script_key: str,
         owner: str,
         origin: Origin | None,
+        sources: tuple[TrialSource, ...],
     ) -> str:
         """Store the jobs of an array and return its id."""
         jobs = self._cycle.orders.submit_array(
@@ -94,6 +99,7 @@ class JobsDesk:
             package=package,
             script_key=script_key,
             origin=origin,
+            trial_sources=sources,
             owner=owner,
             teams=self._teams.now,
         )
@@ -156,6 +162,7 @@ class JobsDesk:
         if job.asked != key and spec.door is job.spec.door:
             known = self._store.recall(script_key, job.owner) if script_key else None
             check_resumed(job, spec, self._settings, known)
+        check_same_sources(spec, job)
         return self._cycle.orders.do(
             job_id, partial(resume_changed, file=ChangedFile(spec, package, script_key)), key
         )
@@ -177,7 +184,10 @@ class JobsDesk:
         """
         if VERBS[verb] in BEGIN_AGAIN and (job := self._store.get(job_id)).asked != key:
             self._check_queue(job)
-        return self._cycle.orders.do(job_id, VERBS[verb], key)
+        done = self._cycle.orders.do(job_id, VERBS[verb], key)
+        if waits_for_copy(self._store.get(job_id)):  # it was cancelled before, and goes on now
+            self._forks.begin(job_id)
+        return done
 
     def has_package(self, name: str) -> bool:
         return self._packages.has(name)
@@ -202,14 +212,26 @@ class JobsDesk:
             return None
         name, steps = source_of(spec.resume_from)
         try:
-            source = self._named.find(name, owner)
-            if source.spec.team != spec.team and None not in (source.spec.team, spec.team):
-                told = f"{source.id} is of team {source.spec.team}, and this job counts for {spec.team}"
-                raise JobStateError(f"{told}; a checkpoint stays in its team")
+            source = self._started_from(name, spec, owner)
             known = self._store.recall(script_key, owner) if script_key else None
             return origin_of(source, spec, steps, self._settings, known)
         except (JobStateError, KeyError) as error:
             raise JobLimitError([f"resume_from: {error.args[0]}"]) from None
+
+    def _sources(self, spec: JobSpec, owner: str) -> tuple[JobSpec, tuple[TrialSource, ...]]:
+        """Return a job with ids of the jobs that its trials go on from, and these. Raises: JobLimitError."""
+        try:
+            return sources_of(spec, lambda name: self._started_from(name, spec, owner), self._settings)
+        except JobStateError as error:
+            raise JobLimitError([f"trials: from_job: {error.args[0]}"]) from None
+
+    def _started_from(self, name: str, spec: JobSpec, owner: str) -> JobRecord:
+        """Return a job from whose checkpoints another one may start. Raises: KeyError, JobStateError."""
+        source = self._named.find(name, owner)
+        if source.spec.team != spec.team and None not in (source.spec.team, spec.team):
+            told = f"{source.id} is of team {source.spec.team}, and this job counts for {spec.team}"
+            raise JobStateError(f"{told}; a checkpoint stays in its team")
+        return source
 
     def _of_same_team(self, spec: JobSpec, job: JobRecord) -> JobSpec:
         """Return a changed job file with the job's team and a priority that it may have. Raises: JobLimitError."""
@@ -254,7 +276,9 @@ class JobsDesk:
 
 def _without_relations(spec: JobSpec) -> JobSpec:
     """Return the spec of a fork, which starts from its source, and at once."""
-    return spec.model_copy(update={"after": None, "resume_from": None, "array": None})
+    own = {"from_job": None, "from_trial": None, "from_epoch": None}
+    trials = [trial.model_copy(update=own) for trial in spec.trials]
+    return spec.model_copy(update={"after": None, "resume_from": None, "array": None, "trials": trials})
 
 
 def _named(spec: JobSpec, changed: Mapping[str, str]) -> JobSpec:

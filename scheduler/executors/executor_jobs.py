@@ -24,6 +24,7 @@ def executor_job(
 ) -> ExecutorJob:
     """Return what an executor is told of its job when it is made. `assign` tells it later where to run."""
     spec = job.spec
+    own = settings.checkpoint_url(job.id, spec.training.checkpoint.url)
     return ExecutorJob(
         id=job.id,
         life=job.life,
@@ -37,14 +38,11 @@ def executor_job(
         trackers=tuple(one.value for one in spec.trackers),
         training=spec.training,
         trials=tuple(spec.trials),
-        trial_sources={
-            source: settings.checkpoint_url(source, spec.training.checkpoint.url)
-            for source in sorted({trial.from_job for trial in spec.trials if trial.from_job})
-        },
+        trial_sources={source.job_id: source.url_for(own) for source in job.trial_sources},
         until_epoch=spec.until_epoch,
         kept_epochs=tuple(spec.kept_epochs),
         shrink=spec.shrink,
-        checkpoint_url=settings.checkpoint_url(job.id, spec.training.checkpoint.url),
+        checkpoint_url=own,
         outputs_url=settings.outputs_url(job.id, spec.training.checkpoint.url),
         log_dir=str(settings.log_dir(job.id)),
         head_node=head_node,

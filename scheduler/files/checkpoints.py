@@ -82,11 +82,23 @@ class CheckpointFiles:
             with self._fs.open(source, "rb") as read, other._fs.open(target, "wb") as written:
                 shutil.copyfileobj(read, written, 4 << 20)
 
+    def make(self) -> None:
+        """Make the folder, where there is none. Raises: CheckpointFilesError."""
+        try:
+            self._make(self._root)
+        except Exception as error:
+            raise CheckpointFilesError(f"{self.url} cannot be made: {error}") from error
+
     def _make(self, folder: str) -> None:
         if self._uid is None or local_path(self.url) is None:
             self._fs.makedirs(folder, exist_ok=True)
         else:
             make_private(Path(folder), self._uid)
+
+
+def on_disk(url: str) -> bool:
+    """Return whether checkpoints at a URL are files of a disk, which belong to a user."""
+    return local_path(url) is not None
 
 
 def _copy(reading: BinaryIO, target: Path, uid: int) -> None:

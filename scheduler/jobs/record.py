@@ -86,6 +86,23 @@ class Origin:
 
 
 @dataclass(frozen=True)
+class TrialSource:
+    """A job from whose states trials of a group go on.
+
+    url: of its checkpoints.
+    copied: whether they are in the group's own folder; None: its process reads them at `url`.
+    """
+
+    job_id: str
+    url: str
+    copied: bool | None = None
+
+    def url_for(self, own: str) -> str:
+        """Return where a group reads them that has checkpoints of its own below the URL `own`."""
+        return self.url if self.copied is None else f"{own.rstrip('/')}/from/{self.job_id}"
+
+
+@dataclass(frozen=True)
 class LeaveNotice:
     """What a job was told of a node that goes away while it is there.
 
@@ -145,6 +162,7 @@ class JobRecord:
     renews: it begins a new life when the executor of the last one has left its GPUs.
     asked: the key of the last verb, which may come twice.
     origin: what it starts from; None for the start of its script.
+    trial_sources: the jobs from whose states its trials go on.
     changed: what counts from its next life on; None: nothing else.
     owner: who submitted it; "": not told.
     idle_since_s: since when its executor holds nothing; None: it holds something, or there is none.
@@ -219,6 +237,7 @@ class JobRecord:
     renews: bool = False
     asked: str = ""
     origin: Origin | None = None
+    trial_sources: tuple[TrialSource, ...] = ()
     changed: ChangedFile | None = None
     owner: str = ""
     idle_since_s: float | None = None

@@ -20,7 +20,17 @@ from ...core.usage import UsageOn
 from ...estimators.curves.curve import MetricCurve
 from ...estimators.foretold import Foretold
 from ...estimators.measurements import Measurements
-from ..jobs.record import ChangedFile, DeadlineNews, JobRecord, LeaveNotice, Origin, ProfileRun, Refusals, Stopped
+from ..jobs.record import (
+    ChangedFile,
+    DeadlineNews,
+    JobRecord,
+    LeaveNotice,
+    Origin,
+    ProfileRun,
+    Refusals,
+    Stopped,
+    TrialSource,
+)
 
 STATE = tuple(one.name for one in fields(JobState))  # a column each
 PLAIN = ("paused", "retired", "quarantine", "life", "sequence", "profile_sequence", "owner", "array")
@@ -110,6 +120,7 @@ def details(job: JobRecord) -> str:
     """Return all that stands in no other row."""
     row = {name: getattr(job, name) for name in DETAILS}
     row["origin"] = None if job.origin is None else vars(job.origin)
+    row["trial_sources"] = [vars(one) for one in job.trial_sources]
     row["foretold"] = None if job.foretold is None else _told(job.foretold)
     row["notice"] = None if job.notice is None else vars(job.notice)
     row["last_grant"] = [(sequence, _slot_row(slot)) for sequence, slot in job.last_grant]
@@ -180,6 +191,7 @@ def record(rows: JobRows) -> JobRecord:
             "pending_commands": tuple((sequence, at) for sequence, at in pending),
             "last_grant": tuple(granted),
             "origin": Origin(**known["origin"]) if known.get("origin") else None,
+            "trial_sources": tuple(TrialSource(**one) for one in known.get("trial_sources", ())),
             "foretold": Foretold(**known["foretold"]) if known.get("foretold") else None,
             "notice": LeaveNotice(**known["notice"]) if known.get("notice") else None,
             "told_deadline": DeadlineNews(known.get("told_deadline", "")),

@@ -22,7 +22,7 @@ from ...core.job_arrays import ArrayElement
 from ...estimators.measurements import Measurements
 from ..jobs.held_time import HeldTime
 from ..jobs.lifecycle import check
-from ..jobs.record import JobRecord, Origin
+from ..jobs.record import JobRecord, Origin, TrialSource
 from ..jobs.unnamed_devices import with_names
 from . import audit, ended, events, intervals, known, numbers, opening, tables
 from .database import Database
@@ -299,6 +299,7 @@ class Store:
         package: str | None = None,
         script_key: str = "",
         origin: Origin | None = None,
+        trial_sources: tuple[TrialSource, ...] = (),
         owner: str = "",
         element: ArrayElement | None = None,
     ) -> tuple[JobRecord, bool]:
@@ -319,6 +320,7 @@ class Store:
                 package=package,
                 script_key=script_key,
                 origin=origin,
+                trial_sources=trial_sources,
                 owner=owner,
                 array="" if element is None else element.id or f"{spec.name}+{number}",
                 array_index=0 if element is None else element.index,

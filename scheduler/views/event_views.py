@@ -17,6 +17,7 @@ _OF_TRIALS = (
     "left",
     "memory_gib",
     "gpu_gib",
+    "notes",
 )  # by which a study knows what its trials reported
 
 

@@ -10,6 +10,7 @@ from ...core.job import Phase
 from ...core.sleeping import SleepingNode
 from ...core.wording import amount
 from ..changes.awaited import WAITS
+from ..changes.forks import waits_for_copy
 from ..jobs.fitting_types import runs_somewhere, waiting_reason
 from ..jobs.record import JobRecord
 from ..jobs.sleeping_nodes import waited_for, why_it_waits
@@ -49,6 +50,8 @@ def reason_shown(job: JobRecord, cluster: Cluster | None = None, asleep: Sequenc
         return job.held_text
     if job.origin is not None and not job.origin.copied and job.active:
         return f"waiting for the checkpoint of step {job.origin.steps} of {job.origin.job_id}"
+    if job.active and (awaited := [one.job_id for one in job.trial_sources if one.copied is False]):
+        return f"waiting for the states of trials of {' and '.join(awaited)}"
     if cluster is not None and (found := sleepers_waited_for(job, cluster, asleep)):
         return why_it_waits(found)
     if cluster is not None and _runs_nowhere(job, cluster):
@@ -98,7 +101,7 @@ def sleepers_waited_for(
     job: JobRecord, cluster: Cluster, asleep: Sequence[SleepingNode]
 ) -> tuple[SleepingNode, ...]:
     """Return the sleeping nodes that an active job waits for, which occupies nothing and is not being measured."""
-    if not asleep or not job.active or job.occupied or (job.origin is not None and not job.origin.copied):
+    if not asleep or not job.active or job.occupied or waits_for_copy(job):
         return ()
     if job.phase is Phase.PROFILING and runs_somewhere(job.spec, cluster):
         return ()

@@ -8,6 +8,7 @@ from typing import Any
 
 import httpx
 import pytest
+from coadapt.tuning.live.store import StudyStore
 
 from tests.support.api import JOB, SPEC, Api
 
@@ -88,3 +89,27 @@ def test_studies_that_are_not_over_go_on_after_a_start(api: Api) -> None:
     api.begun.clear()
     api.studies.go_on()
     assert api.begun == ["digits:1"]
+
+
+def test_a_deadline_below_an_epoch_that_an_earlier_study_measured_is_refused(api: Api, tmp_path: Path) -> None:
+    job = {**JOB, "script_key": "same"}
+    begin(api, job=job)
+    store = StudyStore(tmp_path / "studies" / "digits:1")
+    for epoch_s in (120.0, 90.0, 100.0):
+        store.target_took(epoch_s)
+    store.close()
+    api.begun.clear()
+    short = {"deadline": "1m"}
+    for dry_run in (True, False):
+        answer = begin(api, key="l", job=job, study=short, dry_run=dry_run)
+        told = "deadline: 60 s is less than an epoch of the target, which takes 90 s"
+        assert (answer.status_code, answer.json()["detail"]) == (422, told)
+    assert api.begun == []
+    other_resources = {**job, "spec": {**SPEC, "resources": {"max_gpus": 8}}}
+    for user, of, study in (
+        ("ann", job, {"deadline": "2m"}),
+        ("ann", {**job, "script_key": "other"}, short),
+        ("ann", other_resources, short),
+        ("bob", job, short),
+    ):
+        assert begin(api, user, key=f"{user}{of}{study}"[:90], job=of, study=study).status_code == 201

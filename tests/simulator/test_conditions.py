@@ -114,3 +114,25 @@ def test_what_identifies_a_run_names_only_what_was_asked_for() -> None:
     assert asked["early_s"] == 1.0
     assert np.isclose([asked["node_mtbf_h"], asked["node_repair_h"]], [1.0, 0.5]).all()
     assert asked["same_conditions"] is True
+
+
+@pytest.mark.parametrize(
+    ("part", "lengths", "told"),
+    [
+        ("0", "told", "what is true"),
+        ("0.5", "told", "estimates by the curve so far, of jobs that a metric ends; of others, what is true"),
+        ("1", "told", "estimates by the curve so far, of jobs that a metric ends"),
+        ("1", "unknown", "nothing"),
+    ],
+)
+def test_lengths_of_jobs_that_a_metric_ends_come_from_the_trace_and_are_not_told(
+    part: str, lengths: str, told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    trace = tmp_path / "trace.jsonl"
+    trace.write_text("".join(f'{{"id": "{i}", "submit_s": 0, "gpus": 1, "duration_s": 600}}\n' for i in range(4)))
+    asked = ["simulate", "--trace", str(trace), "--cluster", "1x t4:4", "--policy", "fifo", "--lengths", lengths]
+    assert run([*asked, "--deadlines", f"strict=0.5,metric={part}", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)["fifo"]["conditions"]
+    assert found["told of how long jobs take"] == told
+    source = "as the trace says, also where a metric ends them"
+    assert found.get("how long jobs take") == (None if part == "0" else source)

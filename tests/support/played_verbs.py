@@ -26,7 +26,10 @@ class Refused(ValueError):
 
 @dataclass
 class PlayedJob:
-    """A job as the cluster has it. left: trials whose states it keeps; at: the epoch of those that train."""
+    """A job as the cluster has it.
+
+    left: trials whose states it keeps; at: the epoch of those that train; ticks: in the next epoch so far.
+    """
 
     id: str
     spec: JobSpec
@@ -34,6 +37,7 @@ class PlayedJob:
     reason: str = ""
     trials: list[Trial] = field(default_factory=list)
     at: int = 0
+    ticks: int = 0
     began_at: int = 0
     leaves: list[int] = field(default_factory=list)
     left: set[int] = field(default_factory=set)
@@ -45,12 +49,15 @@ class PlayedCluster:
     """GPUs that train jobs in their order.
 
     fails: says of a job why it fails in its first epoch, or "". away: whether nobody answers now.
+    epoch_ticks: how long an epoch of a job is. notes: what a group tells as it begins.
     """
 
     gpus: int = 2
     epochs: int = 9
     metric: str = "accuracy"
     fails: Any = lambda spec: ""
+    epoch_ticks: Any = lambda spec: 1
+    notes: Any = lambda spec: ()
     jobs_by_id: dict[str, PlayedJob] = field(default_factory=dict)
     keys: dict[str, str] = field(default_factory=dict)
     now_s: float = 1000.0
@@ -121,6 +128,7 @@ class PlayedCluster:
             "phase": job.phase,
             "reason": job.reason,
             "gpus": int(job.phase == "running"),
+            "fraction": (job.at + job.ticks / self.epoch_ticks(job.spec)) / self._until(job),
             "weight": job.spec.weight,
             "metrics": {self.metric: value} if done else {},
             "measured_at": {self.metric: {"epoch": job.at, "samples": 1}} if done else {},
@@ -159,7 +167,12 @@ class PlayedCluster:
         if reason := self.fails(job.spec):
             job.phase, job.reason = "failed", reason
             return
-        job.at += 1
+        if job.spec.is_group and job.at + job.ticks == job.began_at and (notes := self.notes(job.spec)):
+            self._tell(job, TrialRow(0, tuple(one.number for one in job.trials), notes=notes))
+        job.ticks += 1
+        if job.ticks < self.epoch_ticks(job.spec):
+            return
+        job.at, job.ticks = job.at + 1, 0
         if job.spec.is_group:
             numbers = tuple(one.number for one in job.trials)
             values = [accuracy(one.values, job.spec.shrink, job.at) for one in job.trials]
@@ -170,8 +183,11 @@ class PlayedCluster:
                 job.leaves = []
                 stayed = tuple(one.number for one in job.trials)
                 self._tell(job, TrialRow(job.at, stayed, {}, tuple(sorted(job.left))))
-        if job.at >= (job.spec.until_epoch or self.epochs):
+        if job.at >= self._until(job):
             job.phase = "succeeded"
+
+    def _until(self, job: PlayedJob) -> int:
+        return job.spec.until_epoch or self.epochs
 
     def _tell(self, job: PlayedJob, row: TrialRow) -> None:
         job.events.append({"time_s": self.now_s, "kind": "trials", **of_row(row)})

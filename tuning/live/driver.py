@@ -13,6 +13,7 @@ from typing import Any, Protocol
 from ..actions import Action, Cancel, Finish, Keep, Submit, Weigh
 from ..state import StudyState
 from ..study import decide
+from .epoch_clock import EpochClock
 from .jobs import job_of, kept_epochs, weight_of
 from .seen import all_emulated, idle_gpus, seen
 from .store import Known, StudyStore
@@ -67,6 +68,7 @@ class Driver:
         self._study = self.asked.study
         self._base = dict(self.asked.told["spec"])
         self._last_s: float | None = None
+        self._epochs = EpochClock()
 
     def tick(self) -> bool:
         """Look, decide and act; return whether the study is over, and nothing of it runs."""
@@ -78,10 +80,11 @@ class Driver:
             return self._end(known, rows)
         nodes = self._cluster.cluster()["nodes"]
         idle = idle_gpus(nodes, self._base.get("pool"), self._base.get("resources", {}).get("gpu_types"))
-        found = seen(self._study, state, known, rows, idle, now_s, all_emulated(nodes))
+        found = seen(self._study, state, known, rows, idle, now_s, all_emulated(nodes), self._epochs)
         state, actions = decide(self._study, state, found)
         store.save(state)
         store.note(f"trials run apart: {state.unfused}" if state.unfused else "")
+        store.note(state.warning)
         for action in actions:
             self._act(action, actions, state, known, rows)
         return state.finished and all(self._is_over(job, rows) for job in known.jobs.values())
@@ -97,6 +100,7 @@ class Driver:
                 continue
             if self._last_s is not None:
                 used[group] = row["gpus"] * row.get("share", 1.0) * (now_s - self._last_s)
+            self._time(state, group, row, now_s)
             epochs = known.epochs.get(group)
             since_s = epochs[-1][1] - 1.0 if epochs else None
             events = self._cluster.events(job, last=EVENTS, kinds=["trials"], since_s=since_s)
@@ -104,6 +108,16 @@ class Driver:
         self._store.used(used)
         self._last_s = now_s
         return rows
+
+    def _time(self, state: StudyState, group: str, row: Mapping[str, Any], now_s: float) -> None:
+        """Time the epochs of a group; the least of the target is kept for later studies of the same job."""
+        own = state.groups.get(group)
+        if own is None or "fraction" not in row:
+            return
+        self._epochs.look(group, row["fraction"] * own.until, row["gpus"], now_s)
+        found = self._epochs.of(group)
+        if found is not None and own.shrink == 1 and len(own.runs) == 1:
+            self._store.target_took(found)
 
     def _act(
         self,

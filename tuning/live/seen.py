@@ -12,6 +12,7 @@ from ..actions import UNMEASURED, GroupState, Seen, SeenGroup
 from ..planner import UNBOUNDED, EpochTime, GroupMemory, Kind, kind_of
 from ..state import Group, StudyState
 from ..study_file import StudyFile
+from .epoch_clock import EpochClock
 from .jobs import MOST_WEIGHT
 from .store import Known
 
@@ -35,6 +36,7 @@ def seen(
     idle: Mapping[str, int],
     now_s: float,
     emulated: bool = False,
+    clock: EpochClock | None = None,
 ) -> Seen:
     """Return what a decision goes by.
 
@@ -42,11 +44,12 @@ def seen(
         known: what groups have told.
         rows: job -> its row, as the client lists it; a job that was removed is absent, and counts as ended.
         idle: GPUs by type that nobody uses.
+        clock: knows how long epochs of groups take, as far as that is known.
         emulated: whether all GPUs are, which have the memory of a machine; else nobody has measured it.
     """
     metrics = _metrics(study, known)
     groups = {
-        group: _group(study, state.groups[group], rows.get(job), known, group, metrics)
+        group: _group(study, state.groups[group], rows.get(job), known, group, metrics, clock)
         for group, job in known.jobs.items()
         if group in state.groups
     }
@@ -94,6 +97,7 @@ def _group(
     known: Known,
     id: str,
     metrics: Mapping[int, Mapping[int, float]],
+    clock: EpochClock | None,
 ) -> SeenGroup:
     phase = Phase.CANCELLED if row is None else Phase(row["phase"])
     told = known.metrics.get(id, {})
@@ -113,6 +117,7 @@ def _group(
         message="" if row is None or phase is not Phase.FAILED else row["reason"],
         reported=tuple(sorted(names)),
         weight=None if row is None or "weight" not in row else row["weight"] * MOST_WEIGHT,
+        epoch_s=None if clock is None else clock.of(id),
     )
 
 

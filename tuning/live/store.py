@@ -122,6 +122,17 @@ class StudyStore:
         if sentence and sentence not in (notes := self.notes):
             self._tell({"notes": [*notes, sentence]})
 
+    @property
+    def target_epoch_s(self) -> float | None:
+        """Seconds that an epoch of the target took at least; None: it was not timed."""
+        found = self._told("target_epoch_s")
+        return None if found is None else float(found)
+
+    def target_took(self, epoch_s: float) -> None:
+        """Note the seconds of an epoch of the target, unless one was shorter."""
+        if (known := self.target_epoch_s) is None or epoch_s < known:
+            self._tell({"target_epoch_s": epoch_s})
+
     def submitted(self, group: str, job: str) -> None:
         """Note the job of a group."""
         self._database.execute("insert or replace into jobs values (?, ?, 0)", (group, job))
@@ -132,7 +143,7 @@ class StudyStore:
         self._database.executemany("update jobs set gpu_s = gpu_s + ? where grp = ?", rows)
 
     def hear(self, group: str, events: Iterable[Mapping[str, Any]]) -> None:
-        """Take what a group's log tells of its epochs; what is told again changes nothing."""
+        """Take what a group's log tells of its epochs, and its notes; what is told again changes nothing."""
         database = self._database
         database.execute("begin")
         try:
@@ -140,6 +151,8 @@ class StudyStore:
                 if "epoch" not in event:
                     continue
                 epoch, trials = event["epoch"], event["trials"]
+                for note in event.get("notes", ()):
+                    self.note(note)
                 database.executemany(
                     "insert or ignore into left_runs values (?, ?)", [(group, run) for run in event["left"]]
                 )

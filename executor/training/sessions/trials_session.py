@@ -52,6 +52,9 @@ IN_EPOCHS = "trials that train as one count by coadapt.epochs, once, so that the
 class TrialsSession:
     """Trains a group of trials, as its executor commands.
 
+    Args:
+        notes: sentences that the study's user is told.
+
     Raises: CannotFuse, for what cannot train as one.
     """
 
@@ -66,6 +69,7 @@ class TrialsSession:
         trials: Sequence[Trial],
         sources: Mapping[str, str],
         trackers: Trackers | None = None,
+        notes: Sequence[str] = (),
     ) -> None:
         if len(trials) > 1 and (prepared.scalers or prepared.strays()):
             what = "a GradScaler" if prepared.scalers else "an optimizer that steps parameters of no model"
@@ -92,7 +96,7 @@ class TrialsSession:
         self._leave_then: Keep | None = None  # at the end of the epoch
         now = time.monotonic()
         self._heartbeat_s, self._sent_s, self._interval_s = now, now, REPORT_FIRST_S
-        self._rows: list[TrialRow] = []
+        self._rows = [TrialRow(0, self._states.numbers, notes=tuple(notes))] if notes else []
         for optimizer in prepared.optimizers:
             optimizer.register_step_post_hook(self._stepped)
         for item in prepared.objects:

@@ -27,12 +27,13 @@ def misfits(module: nn.Module, loader: Any, by: int) -> list[str]:
     return divided_layers(module, found, by)[1]
 
 
-def growing(sizes: Mapping[int, Mapping[str, Sequence[float]]]) -> list[str]:
+def growing(sizes: Mapping[int, Mapping[str, Sequence[float]]], not_finite: bool = True) -> list[str]:
     """Return one sentence for each layer whose activations grow with width, or are not finite.
 
     Args:
         sizes: by divisor S, the sizes of each layer's activations before each of a few steps, as `Activations` has
             them. The same layers, at two divisors at least.
+        not_finite: whether layers whose activations are not finite are told of.
 
     Raises: ValueError, for fewer divisors.
     """
@@ -43,7 +44,8 @@ def growing(sizes: Mapping[int, Mapping[str, Sequence[float]]]) -> list[str]:
     for layer in sizes[divisors[0]]:
         last = [sizes[by][layer][-1] for by in divisors]
         if not all(map(math.isfinite, last)):
-            found.append(f"activations of layer '{layer}' are not finite after some steps; lower the rate")
+            if not_finite:
+                found.append(f"activations of layer '{layer}' are not finite after some steps; lower the rate")
         elif all(last) and (slope := _slope(divisors, last)) > LARGEST_SLOPE:
             found.append(
                 f"activations of layer '{layer}' grow with width, to the power {slope:.2f}; settings that are "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 WIDTH = "write its widths as coadapt.width(…)"
+AS_IS = "set shrink: 1, which trains the model as it is"
 
 
 class CannotShrink(ValueError):

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 from torch import Tensor, nn
 
-from .errors import CannotShrink
+from .errors import AS_IS, CannotShrink
 from .layers import Part, Start, told
 from .plan import Plan, Sized
 
 ERRORS = 6.0  # standard errors of a sample that are taken for chance
-REASON = "own initialisers and loaded or trained weights cannot be narrowed; train with S = 1"
+REASON = f"own initialisers and loaded or trained weights cannot be narrowed; leave them out, or {AS_IS}"
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from torch import nn
 from torch.nn.modules.batchnorm import _NormBase
 from torch.nn.modules.conv import _ConvNd, _ConvTransposeNd
 
-from .errors import CannotShrink
+from .errors import AS_IS, CannotShrink
 from .width import divided
 
 Layer = Any  # a module of a known kind, whose attributes are asked for by name
@@ -258,13 +258,13 @@ def layers_of(module: nn.Module) -> dict[str, nn.Module]:
             found[name] = layer
             inside.update(layer.modules())
         elif isinstance(layer, (nn.RNNBase, nn.RNNCellBase, nn.Bilinear, nn.AdaptiveLogSoftmaxWithLoss)):
-            raise CannotShrink(f"shrink: {told(name, layer)} has no rule for a narrower one; train with S = 1")
+            raise CannotShrink(f"shrink: {told(name, layer)} has no rule for a narrower one; {AS_IS}")
     return found
 
 
 def check_supported(name: str, layer: Layer) -> None:
     """Raise CannotShrink for options of a layer that have no rule."""
     if getattr(layer, "max_norm", None) is not None:
-        raise CannotShrink(f"shrink: {told(name, layer)} has max_norm, which has no rule; train with S = 1")
+        raise CannotShrink(f"shrink: {told(name, layer)} has max_norm, which has no rule; {AS_IS}")
     if getattr(layer, "bias_k", None) is not None:
-        raise CannotShrink(f"shrink: {told(name, layer)} has add_bias_kv, which has no rule; train with S = 1")
+        raise CannotShrink(f"shrink: {told(name, layer)} has add_bias_kv, which has no rule; {AS_IS}")

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from . import activations, initial, roles
-from .errors import WIDTH, CannotShrink
+from .errors import AS_IS, WIDTH, CannotShrink
 from .first_values import drawn
 from .initial import Origin
 from .layers import layers_of, told
@@ -167,7 +167,7 @@ def _check(
         if any(True for _ in module.parameters()):
             raise CannotShrink(
                 f"shrink: prepare was given a {type(module).__name__} that is not trained, such as an average or "
-                "a teacher; train with S = 1"
+                f"a teacher; {AS_IS}"
             )
     own = {id(parameter) for module in modules for parameter in module.parameters()}
     held = [

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from ....core.trials import Trial
+from ....core.trials import Trial, url_of_epoch
 from ..fused import roster
 from ..fused.errors import CannotFuse
 from ..fused.group import TrialGroup
@@ -94,7 +94,7 @@ class TrialStates:
         """Keep all states of this epoch, if that was asked for. Raises what the store raises."""
         if self._store is not None and self._position.epoch in self._kept_epochs:
             self._rng = self._random()
-            CheckpointStore(_of_epoch(self._store.url, self._position.epoch), 1).save(
+            CheckpointStore(url_of_epoch(self._store.url, self._position.epoch), 1).save(
                 self._captured(), self._position.steps
             )
 
@@ -152,7 +152,7 @@ class TrialStates:
 
     def _load(self, job: str | None, epoch: int | None) -> dict[str, Any]:
         assert job is not None
-        url = self._sources[job] if epoch is None else _of_epoch(self._sources[job], epoch)
+        url = self._sources[job] if epoch is None else url_of_epoch(self._sources[job], epoch)
         found = CheckpointStore(url).load_newest(self._prepared.device)
         if found is None:
             of = "" if epoch is None else f" of epoch {epoch}"
@@ -197,11 +197,6 @@ class TrialStates:
         places = [loader, *(getattr(loader, name, None) for name in ("sampler", "batch_sampler", "dataset"))]
         held = [getattr(place, "generator", None) for place in places]
         return list({id(one): one for one in held if isinstance(one, torch.Generator)}.values())
-
-
-def _of_epoch(url: str, epoch: int) -> str:
-    """Return where the states of an epoch are kept for others."""
-    return f"{url.rstrip('/')}/epoch-{epoch}"
 
 
 def _found(state: Mapping[str, Any], trial: Trial) -> dict[str, Any]:

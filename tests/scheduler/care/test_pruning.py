@@ -5,6 +5,7 @@ import shutil
 import threading
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from coadapt.core.events import EventKind
@@ -17,7 +18,7 @@ from coadapt.scheduler.care.housekeeping import Housekeeping
 from coadapt.scheduler.care.pruning import EVERY_S, Pruning
 from coadapt.scheduler.files.packages import PackageStore
 from coadapt.scheduler.jobs.lifecycle import advance
-from coadapt.scheduler.jobs.record import Origin
+from coadapt.scheduler.jobs.record import Origin, TrialSource
 from coadapt.scheduler.store.events import Event
 from coadapt.scheduler.store.store import Store
 
@@ -37,10 +38,10 @@ class House:
         self.lock = threading.RLock()
         self.pruning = Pruning(self.store, self.settings, self.clock, self.lock)
 
-    def job(self, *, ends: bool = True, origin: Origin | None = None, package: str | None = None) -> str:
+    def job(self, *, ends: bool = True, package: str | None = None, **starts: Any) -> str:
         now = self.clock.steady_s()
         key = str(now) + str(self.store.last_event)
-        job, _ = self.store.submit(SPEC, now, idempotency_key=key, origin=origin, package=package)
+        job, _ = self.store.submit(SPEC, now, idempotency_key=key, package=package, **starts)
         self.checkpoints(job.id).save({"made": 5}, 5)
         outputs = Path(self.settings.outputs_url(job.id, None))
         outputs.mkdir()
@@ -77,10 +78,15 @@ def test_checkpoints_go_first_then_outputs_then_jobs(tmp_path: Path) -> None:
     assert {event.kind for event in house.store.cluster_events()} == {EventKind.PRUNED}
 
 
-def test_nothing_is_taken_from_jobs_that_go_on_or_from_which_others_start(tmp_path: Path) -> None:
+@pytest.mark.parametrize("forked", [True, False], ids=["a fork", "trials"])
+def test_nothing_is_taken_from_jobs_that_go_on_or_from_which_others_start(tmp_path: Path, forked: bool) -> None:
     house = House(tmp_path, checkpoint_days=1, output_days=1, ended_job_days=1)
     active, source = house.job(ends=False), house.job()
-    fork = house.job(ends=False, origin=Origin(source, 5, "step", house.checkpoints(source).url))
+    url = house.checkpoints(source).url
+    forks = (
+        {"origin": Origin(source, 5, "step", url)} if forked else {"trial_sources": (TrialSource(source, url),)}
+    )
+    fork = house.job(ends=False, **forks)
     house.pass_days(100)
     house.job()
     house.pruning.prune()

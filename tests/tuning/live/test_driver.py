@@ -166,3 +166,44 @@ def test_groups_share_what_is_measured_only_with_their_like(tmp_path: Path) -> N
     study.play()
     assert all(len(kinds) == 1 for kinds in keys.values())
     assert keys["k"] == {(1, 1)}, "the target is as fast as the job alone"
+
+
+def test_a_deadline_that_no_trial_can_keep_ends_the_study_long_before_it(tmp_path: Path) -> None:
+    cluster = PlayedCluster(gpus=1, epoch_ticks=lambda spec: 100)  # an epoch takes 1000 s
+    study = Study(tmp_path, cluster, deadline="10m")
+    view = study.play()
+    assert (view["status"], view["why"]) == (
+        "failed",
+        "deadline: 600 s is less than an epoch of a group of 12 trials at 1/8 of the width, which takes 1000 s; "
+        "a longer deadline is accepted, or a smaller `fuse`",
+    )
+    assert cluster.now_s < 1000.0 + 200.0
+    assert {job.phase for job in cluster.jobs_by_id.values()} == {"cancelled"}
+
+
+def test_a_deadline_that_the_target_cannot_keep_is_told_once_the_target_is_timed(tmp_path: Path) -> None:
+    cluster = PlayedCluster(gpus=2, epoch_ticks=lambda spec: 1 if spec.is_group else 100)
+    study = Study(tmp_path, cluster, algorithm="random", deadline="600s")
+    view = study.play()
+    told = "deadline: 600 s is less than an epoch of the target, which takes 1000 s"
+    assert (view["status"], view["notes"]) == ("done", [told])
+    assert study.store.target_epoch_s == pytest.approx(1000.0)
+    assert view["best_values"] == study.best, "the best trial counts where no target has reported"
+
+
+def test_a_deadline_that_holds_is_no_news(tmp_path: Path) -> None:
+    cluster = PlayedCluster(epoch_ticks=lambda spec: 4)
+    view = Study(tmp_path, cluster, deadline="2h").play()
+    assert (view["status"], view["notes"], view["why"]) == ("done", [], "")
+
+
+def test_what_a_group_notes_as_it_begins_is_told_once_and_long_before_its_first_epoch(tmp_path: Path) -> None:
+    cluster = PlayedCluster(epoch_ticks=lambda spec: 5, notes=lambda spec: ("layer 'a' grows",))
+    study = Study(tmp_path, cluster)
+    for _ in range(2):
+        study.driver.tick()
+        cluster.tick()
+    study.driver.tick()
+    view = study_view(study.folder)
+    assert (view["notes"], view["curves"]) == (["layer 'a' grows"], {})
+    assert study.play()["notes"] == ["layer 'a' grows"]

@@ -397,6 +397,13 @@ class Recurrent(nn.Module):
         return self.last(self.inner(self.table(x))[0].mean(1))
 
 
+def kaiming() -> nn.Module:
+    """Return a net that begins as those of torchvision do."""
+    model = nn.Sequential(nn.Conv2d(1, 64, 3), nn.BatchNorm2d(64), nn.ReLU(), nn.Flatten(), nn.Linear(2304, 10))
+    nn.init.kaiming_normal_(model[0].weight, mode="fan_out", nonlinearity="relu")
+    return model
+
+
 def changed(change: Callable[[nn.Module], Any]) -> Callable[[], nn.Module]:
     def made() -> nn.Module:
         model = mlp()
@@ -423,7 +430,21 @@ def changed(change: Callable[[nn.Module], Any]) -> Callable[[], nn.Module]:
         (OwnAttention, 4, WORDS, "OwnAttention computes attention itself"),
         (Functional, 4, IMAGES, "layer 'last' (Linear) does not run on a batch as a module"),
         (Placed, 4, WORDS, "parameter 'places' is of no layer with a rule; write its widths as coadapt.width"),
-        (Recurrent, 4, WORDS, "layer 'inner' (LSTM) has no rule"),
+        (
+            Recurrent,
+            4,
+            WORDS,
+            "shrink: layer 'inner' (LSTM) has no rule for a narrower one; set shrink: 1, which trains the model "
+            "as it is",
+        ),
+        (
+            kaiming,
+            4,
+            IMAGES,
+            "; own initialisers and loaded or trained weights cannot be narrowed; leave them out, or set "
+            "shrink: 1, which trains the model as it is",
+        ),
+        (kaiming, 4, IMAGES, "shrink: weight of layer '0' (Conv2d) has "),
         (changed(lambda m: m[3].weight.normal_(0, 0.02)), 4, IMAGES, "weight of layer '3' (Linear) has mean"),
         (
             changed(lambda m: m[3].weight.mul_(2)),
