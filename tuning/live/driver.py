@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from ..actions import Action, Cancel, Finish, Keep, Submit, Weigh
 from ..state import StudyState
 from ..study import decide
-from .jobs import job_of, kept_epochs, weight_of
+from .jobs import job_of, kept_epochs
 from .seen import all_emulated, idle_gpus, seen
 from .store import Known, StudyStore
 
@@ -127,7 +127,7 @@ class Driver:
                 }
                 self._ask(lambda: self._cluster.keep_trials(known.jobs[group], runs, with_state=bool(moved)))
             case Weigh(group, weight):
-                self._ask(lambda: self._cluster.set_weight(known.jobs[group], weight_of(weight)))
+                self._ask(lambda: self._cluster.set_weight(known.jobs[group], weight))
             case Cancel(group):
                 self._ask(lambda: self._cluster.cancel(known.jobs[group]))
             case Finish():
