@@ -79,7 +79,7 @@ class Group:
     state: GroupState = GroupState.DECIDED
     fused: bool = True
     elastic: bool = False
-    weight: float = 0.25
+    weight: float = 0.6
     origins: dict[int, Origin] = field(default_factory=dict)
     first_runs: list[int] = field(default_factory=list)  # what it was asked to start with
     cancelled: bool = False

@@ -7,6 +7,7 @@ rounds groups train exactly, epoch by epoch. A study decides once a round, just 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -19,13 +20,16 @@ from ...core.job import JobSpec
 from ...core.placement import Placement
 from ...estimators.tabulated import ANY_NODES, TabulatedConfigurations, TabulatedModel
 from ...policies.contract.round import JobView, Planner, Round
+from ...policies.contract.sharing import Sharing
 from ...tuning.actions import Action, Cancel, Finish, GroupState, Keep, Seen, SeenGroup, Submit, Weigh
+from ...tuning.planner import EpochTime
 from ...tuning.state import StudyState
 from ...tuning.study import decide
 from ...tuning.study_file import StudyFile
 from .fusion_profile import FusionProfile
 from .pool import START_S
 from .response import Response
+from .thesis_rules import LEAST_ACTIVITY
 
 COUNTS = (1, 2, 4, 8)
 MOVE_S = 30.0  # without progress, when a job moves
@@ -75,12 +79,30 @@ class OtherJob:
 
 @dataclass(frozen=True)
 class MarketOutcome:
-    """Completion times of studies and of other jobs, s, by name; and the GPU-seconds of each kind."""
+    """What became of studies and of other people's jobs.
+
+    `studies_jct_s`, `others_jct_s`: completion times, s, by name; of those that have ended. `studies_metric`: of
+    what each study found. `makespan_s`: from the start of the run to the last end of a study.
+    `light_gpu_s`, `full_gpu_s`: GPU-seconds of groups by GPU type: of those that keep an A100 busy for less than
+    half of the time, and of the others. `others_gpu_s`: GPU-seconds of other people's jobs.
+    """
 
     studies_jct_s: Mapping[str, float]
+    studies_metric: Mapping[str, float]
+    makespan_s: float
     others_jct_s: Mapping[str, float]
-    studies_gpu_s: float
+    light_gpu_s: Mapping[str, float]
+    full_gpu_s: Mapping[str, float]
     others_gpu_s: float
+
+    @property
+    def studies_gpu_s(self) -> float:
+        """GPU-seconds of all groups."""
+        return sum(self.light_gpu_s.values()) + sum(self.full_gpu_s.values())
+
+    def light_on(self, gpu_type: str) -> float:
+        """Return the share of the GPU-seconds of light groups on a GPU type; 0 if there were none."""
+        return self.light_gpu_s.get(gpu_type, 0.0) / (sum(self.light_gpu_s.values()) or 1.0)
 
 
 @dataclass
@@ -129,14 +151,20 @@ class _Other(Work):
 
 
 @cache
-def _spec(gpus: int | None) -> JobSpec:
+def _spec(gpus: int | None, weight: float = 1.0) -> JobSpec:
     """Return a job of so many GPUs; None: of any number, with its batch size kept."""
     adaptivity = "strong-scaling" if gpus is None else "rigid"
     resources: dict[str, Any] = {"cpus_per_gpu": 0.0, "max_gpus": 8}
     if gpus is not None:
         resources["gpus"] = gpus
     return JobSpec.model_validate(
-        {"name": "market", "script": "s.py", "resources": resources, "training": {"adaptivity": adaptivity}}
+        {
+            "name": "market",
+            "script": "s.py",
+            "weight": weight,
+            "resources": resources,
+            "training": {"adaptivity": adaptivity},
+        }
     )
 
 
@@ -172,29 +200,36 @@ class Market:
         self.profile = profile or FusionProfile(gpu_gib=32.0)  # so that a group fits both types
         self.states = [StudyState() for _ in studies]
         self.finished_s: list[float | None] = [None] * len(studies)
+        self.found: dict[str, float] = {}
         self.groups: dict[str, _Group] = {}
         self.others = [
             _Other(one.id, _spec(one.gpus), one.arrives_s, 0.9, left_s=one.length_s, v100=one.v100)
             for one in others
         ]
         self.now_s = 0.0
-        self.spent_gpu_s = 0.0
+        self.light_gpu_s: Counter[str] = Counter()
+        self.full_gpu_s: Counter[str] = Counter()
 
-    def run(self, most_s: float = 7 * 86_400.0) -> MarketOutcome:
-        """Go on until everything has ended. Raise ValueError if that takes longer than `most_s`."""
-        while any(one is None for one in self.finished_s) or any(one.ended_s is None for one in self.others):
+    def run(self, most_s: float = 7 * 86_400.0, studies: bool = True) -> MarketOutcome:
+        """Go on until everything has ended; without `studies`: until other people's jobs have.
+
+        Raise ValueError if that takes longer than `most_s`.
+        """
+        while (studies and None in self.finished_s) or any(one.ended_s is None for one in self.others):
             if self.now_s > most_s:
                 raise ValueError(f"not ended after {most_s:g} s")
             self._decide()
             self._hold_round()
             self._pass(self.round_s)
-        arrived = [one.arrives_s for one in self.studies]
-        pairs = zip(self.studies, self.finished_s, arrived, strict=True)
+        ended = [(one, end) for one, end in zip(self.studies, self.finished_s, strict=True) if end is not None]
         return MarketOutcome(
-            {one.study.name: (end or 0.0) - came for one, end, came in pairs},
-            {one.id: (one.ended_s or 0.0) - one.arrived_s for one in self.others},
-            self.spent_gpu_s,
-            sum(one.gpu_s for one in self.others),
+            studies_jct_s={one.study.name: end - one.arrives_s for one, end in ended},
+            studies_metric=self.found,
+            makespan_s=max((end for _, end in ended), default=0.0),
+            others_jct_s={one.id: (one.ended_s or 0.0) - one.arrived_s for one in self.others},
+            light_gpu_s=self.light_gpu_s,
+            full_gpu_s=self.full_gpu_s,
+            others_gpu_s=sum(one.gpu_s for one in self.others),
         )
 
     # Studies
@@ -220,12 +255,12 @@ class Market:
             self.now_s,
             {"any": idle + open_before},
             {
-                id: SeenGroup(group.state, tuple(group.runs), group.new, group.gpu_s)
+                id: SeenGroup(group.state, tuple(group.runs), group.new, group.gpu_s, weight=group.spec.weight)
                 for id, group in self.groups.items()
                 if group.study == at
             },
             {((), shrink): self.profile.memory(shrink) for shrink in {one.study.shrink, *one.study.ladder}},
-            {((), shrink): self.profile.time(shrink) for shrink in {one.study.shrink, *one.study.ladder}},
+            {((), shrink): self._time(one, shrink) for shrink in {one.study.shrink, *one.study.ladder}},
             restart_s=MOVE_S,
             others_wait=others_wait,
         )
@@ -233,7 +268,6 @@ class Market:
         for group in [group for group in self.groups.values() if group.study == at]:
             group.new = {}
             if group.state.over:
-                self.spent_gpu_s += group.gpu_s
                 del self.groups[group.id]
         for action in actions:
             self._do(at, one, action)
@@ -244,7 +278,7 @@ class Market:
             start = {run: action.origins[run].epoch if run in action.origins else 0 for run in action.runs}
             group = _Group(
                 action.group,
-                _spec(None if action.elastic else 1),
+                _spec(None if action.elastic else 1, action.weight),
                 self.now_s,
                 0.0,
                 submit=action,
@@ -261,12 +295,20 @@ class Market:
             self.groups[action.group].state = GroupState.CANCELLED
             self.groups[action.group].placement = None
         elif isinstance(action, Finish):
-            self.finished_s[at] = self.now_s
+            if action.metric is None:
+                raise ValueError(f"{one.study.name}: {action.why}")
+            self.finished_s[at], self.found[one.study.name] = self.now_s, action.metric
             for group in [group for group in self.groups.values() if group.study == at]:
-                self.spent_gpu_s += group.gpu_s
                 del self.groups[group.id]
         else:
             assert isinstance(action, Weigh)
+            group = self.groups[action.group]
+            group.spec = _spec(group.spec.resources.gpus, action.weight)
+
+    def _time(self, one: MarketStudy, shrink: int) -> EpochTime:
+        """Return the line of epoch times that a study has measured on an A100."""
+        base = self.profile.time(shrink)
+        return EpochTime(HOST_S + (base.alone_s - HOST_S) * one.scale, base.each_s * one.scale)
 
     def _epoch_s(self, group: _Group, gpu_type: str, gpus: int) -> float:
         """Return the seconds of an epoch. A model of more arithmetic takes longer in what fills the GPU."""
@@ -299,7 +341,11 @@ class Market:
                 gpus = one.spec.resources.gpus or 1
                 v100 = 1.0 if self.blind else one.v100
                 one.model = TabulatedModel(_TABLES[(gpus,)], np.array([1.0, v100]))
-        plan = self.policy.plan(Round(self.now_s, self.round_s, self.cluster, [self._view(one) for one in active]))
+        # What progress is worth reaches policies as in the live service, where there are no teams.
+        worth = {one.id: one.spec.worth for one in active if one.spec.worth != 1.0}
+        sharing = Sharing({}, {}, worth) if worth else None
+        views = [self._view(one) for one in active]
+        plan = self.policy.plan(Round(self.now_s, self.round_s, self.cluster, views, sharing=sharing))
         for one in active:
             one.move(plan.placements.get(one.id))
             if isinstance(one, _Group):
@@ -334,7 +380,10 @@ class Market:
                 if one.left_s <= 1e-9:
                     one.ended_s, one.placement = self.now_s + paused + took, None
             elif isinstance(one, _Group):
-                one.gpu_s += (paused + self._train(one, seconds - paused)) * one.placement.gpus
+                of = self.light_gpu_s if one.activity < LEAST_ACTIVITY else self.full_gpu_s
+                held_s = (paused + self._train(one, seconds - paused)) * one.placement.gpus
+                one.gpu_s += held_s
+                of[one.placement.gpu_type] += held_s
                 if one.state.over:
                     one.placement = None
         self.now_s += seconds

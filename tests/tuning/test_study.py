@@ -188,13 +188,13 @@ def test_promoted_trials_pass_each_width_and_weigh_more() -> None:
     by_width = {width: [one for one in cluster.submits() if one.shrink == width] for width in (8, 2, 1)}
     assert sum(len(one.runs) for one in by_width[2]) == 3
     assert sum(len(one.runs) for one in by_width[1]) == 2
-    assert by_width[1][0].weight > by_width[2][0].weight > by_width[8][0].weight == 0.25
+    assert by_width[1][0].weight > by_width[2][0].weight > by_width[8][0].weight == 0.6
 
 
 def test_groups_weigh_more_after_each_rung() -> None:
     cluster = Cluster(study_of(trials=9, shrink=1, epochs=27), gpus=1, merge=False)
     cluster.play()
-    assert next(iter(cluster.jobs.values())).weight == 0.625
+    assert next(iter(cluster.jobs.values())).weight == pytest.approx(0.75)
 
 
 def test_an_idle_gpu_takes_part_of_a_group() -> None:

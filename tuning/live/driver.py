@@ -14,7 +14,7 @@ from ..actions import Action, Cancel, Finish, Keep, Submit, Weigh
 from ..state import StudyState
 from ..study import decide
 from .epoch_clock import EpochClock
-from .jobs import job_of, kept_epochs, weight_of
+from .jobs import job_of, kept_epochs
 from .seen import all_emulated, idle_gpus, seen
 from .store import Known, StudyStore
 
@@ -141,7 +141,7 @@ class Driver:
                 }
                 self._ask(lambda: self._cluster.keep_trials(known.jobs[group], runs, with_state=bool(moved)))
             case Weigh(group, weight):
-                self._ask(lambda: self._cluster.set_weight(known.jobs[group], weight_of(weight)))
+                self._ask(lambda: self._cluster.set_weight(known.jobs[group], weight))
             case Cancel(group):
                 self._ask(lambda: self._cluster.cancel(known.jobs[group]))
             case Finish():

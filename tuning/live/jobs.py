@@ -10,7 +10,6 @@ from ..rungs import levels
 from ..study_file import StudyFile
 
 STUDY, GROUP = "study", "group"  # labels of its jobs
-MOST_WEIGHT = 4.0  # that a study gives; a job's weight is 1 at most
 # What a group has of the user's job file: the rest is for a job that adapts, or for a job of its own.
 _OF_RESOURCES = ("gpu_types", "cpus_per_gpu", "memory_gib_per_gpu")
 _OF_TRAINING = ("initial_batch_size", "seed", "report_interval_s", "hang_timeout_s")
@@ -32,7 +31,7 @@ def job_of(
     spec |= {
         "name": _name(asked.group, asked.elastic),
         "labels": {**base.get("labels", {}), STUDY: study_id, GROUP: asked.group},
-        "weight": weight_of(asked.weight),
+        "weight": asked.weight,
         "trials": trials,
     }
     if asked.elastic:
@@ -57,11 +56,6 @@ def kept_epochs(study: StudyFile) -> list[int]:
     """Return the epochs after which trials may go on elsewhere: the rungs of the search."""
     algorithm = study.algorithm
     return levels(algorithm.grace, algorithm.reduction, study.epochs) if algorithm.stops else []
-
-
-def weight_of(asked: float) -> float:
-    """Return the weight of a job, 1 at most, from what a study gives a group beside its others."""
-    return min(max(round(asked / MOST_WEIGHT, 4), 0.01), 1.0)
 
 
 def best_job(job: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:

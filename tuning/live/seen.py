@@ -13,7 +13,6 @@ from ..planner import UNBOUNDED, EpochTime, GroupMemory, Kind, kind_of
 from ..state import Group, StudyState
 from ..study_file import StudyFile
 from .epoch_clock import EpochClock
-from .jobs import MOST_WEIGHT
 from .store import Known
 
 RESTART_S = 10.0  # that a group's start takes, where none was seen
@@ -116,7 +115,7 @@ def _group(
         gpu_s=known.gpu_s.get(id, 0.0),
         message="" if row is None or phase is not Phase.FAILED else row["reason"],
         reported=tuple(sorted(names)),
-        weight=None if row is None or "weight" not in row else row["weight"] * MOST_WEIGHT,
+        weight=None if row is None or "weight" not in row else row["weight"],
         epoch_s=None if clock is None else clock.of(id),
     )
 
