@@ -1,6 +1,6 @@
 """A study of 48 trials on digits by `coadapt tune`, beside Ray Tune with a process for each trial.
 
-    python -m benchmarks.tuning_live [--trials 48] [--seeds 1] [--only study,unfused,ray,deadline,kills]
+    python -m benchmarks.tuning_live [--trials 48] [--seeds 1] [--only study,unfused,ray,deadline,kills,long]
 
 All run on the same two cores, without pacing. Ray Tune trains each trial at the whole width. So does a study
 that neither fuses nor shrinks. The study trains groups of models of an eighth of the width, and promotes the
@@ -11,6 +11,8 @@ best three.
 * target_quality_diff: accuracy of the study's target less that of Ray Tune's best trial, mean over seeds.
 * deadline/quality_gain: accuracy of the study's best at a deadline, less that of a study by ASHA that neither
   fuses nor shrinks, at the same deadline.
+* overhead_profiling, overhead_defusion: GPU-seconds of measuring, and of starts of groups that go on from others'
+  checkpoints, over all GPU-seconds of a study by ASHA that takes ten minutes or more (`long_s`).
 * jobs_lost, same_values: a study whose actor, scheduler and a worker are killed: trials that failed, and 1 if it
   found what an undisturbed one found.
 """
@@ -41,7 +43,7 @@ SPACE: dict[str, Any] = {
     "momentum": {"uniform": [0.5, 0.99], "step": 0.01},
     "gamma": {"uniform": [0.1, 0.9], "step": 0.01},
 }
-PARTS = ("study", "unfused", "ray", "deadline", "kills")
+PARTS = ("study", "unfused", "ray", "deadline", "kills", "long")
 CLUSTER, ROUND_S, LOOK_S, CAP_S = "1x t4:2", 5.0, 0.5, 1800.0
 JOB = {
     "name": "digits",
@@ -61,7 +63,7 @@ def study_of(trials: int, seed: int, **more: Any) -> dict[str, Any]:
 def run_study(client: Client, folder: Path, study: Mapping[str, Any], disturb: Any = None) -> dict[str, Any]:
     """Run a study to its end; return its view, with `took_s`."""
     began_s = time.monotonic()
-    id = client.begin_study(study, locate(from_mapping(JOB), folder))
+    id = client.begin_study(study, locate(from_mapping(study["job"]), folder))
     assert id is not None
     while True:
         view = client.study(id)
@@ -73,6 +75,37 @@ def run_study(client: Client, folder: Path, study: Mapping[str, Any], disturb: A
         if disturb is not None:
             disturb(view)
         time.sleep(LOOK_S)
+
+
+def overheads(client: Client, folder: Path, trials: int, epochs: int) -> dict[str, float]:
+    """Run a long study by ASHA; return how long it took, and which parts of its GPU-seconds were no training."""
+    before, known = _used_s(client), {row["id"] for row in client.list()}
+    by = {"algorithm": {"asha": {"grace": epochs // 27, "reduction": 3}}, "epochs": epochs}
+    job = {**JOB, "args": [str(epochs)]}
+    view = run_study(client, folder, study_of(trials, 0, **by, job=job))
+    assert view["status"] == "done", view
+    used = {key: seconds - before[key] for key, seconds in _used_s(client).items()}
+    total_s, again_s = sum(used.values()), 0.0
+    for row in client.list():
+        if row["id"] in known:
+            continue
+        events = client.events(row["id"], last=1000, kinds=("trials", "running", "placed"))
+        told = [event["epoch"] for event in events if "epoch" in event]
+        starts = [event["time_s"] for event in events if event["kind"] == "running"]
+        placed = [event["time_s"] for event in events if event["kind"] == "placed"]
+        if told and starts and placed and min(told) > 1:
+            again_s += starts[0] - placed[0]
+    return {
+        "long_s": view["took_s"],
+        "overhead_profiling": used["profiled_h"] / total_s,
+        "overhead_defusion": again_s / total_s,
+    }
+
+
+def _used_s(client: Client) -> dict[str, float]:
+    """Return the GPU-seconds of the cluster so far: of training, of measuring, and of starts."""
+    rows = client.usage()
+    return {key: 3600 * sum(row[key] for row in rows) for key in ("trained_h", "profiled_h", "started_h")}  # type: ignore[literal-required]
 
 
 def ray_tune(trials: int, seed: int, deadline_s: float | None = None) -> tuple[float, float]:
@@ -148,6 +181,7 @@ def main() -> None:
     parser.add_argument("--trials", type=at_least(4), default=48)
     parser.add_argument("--seeds", type=at_least(1), default=1)
     parser.add_argument("--deadline", type=at_least(10), default=60, help="seconds")
+    parser.add_argument("--long", type=at_least(27), default=800, help="epochs of the long study")
     parser.add_argument("--only", default=",".join(PARTS))
     asked = parser.parse_args()
     wanted = [one for one in asked.only.split(",") if one in PARTS]
@@ -173,6 +207,8 @@ def main() -> None:
                     views.setdefault(f"deadline {name}", []).append(run_study(client, source, study))
             if "kills" in wanted:
                 views["kills"] = [run_study(client, source, study_of(asked.trials, 0), Kills(client))]
+            if "long" in wanted:
+                figures |= overheads(client, source, 4 * asked.trials, asked.long)
     if "ray" in wanted:
         tuned = [ray_tune(asked.trials, seed) for seed in range(asked.seeds)]
     rows = [

@@ -19,6 +19,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from ..core.process_start import started_of
 from .usage.gauge import Reading
 
 _SHARED_MEMORY = Path("/dev/shm")
@@ -290,13 +291,3 @@ def _tenant(row: Mapping[str, Any]) -> Tenant:
     profile = dict(row["profile"])
     beside = {kind: (float(own), float(other)) for kind, (own, other) in profile.pop("beside").items()}
     return Tenant(**{**row, "profile": TenantProfile(**profile, beside=beside)})
-
-
-def started_of(pid: int) -> int | None:
-    """Return when a process began, in ticks since the machine did; None: it is gone, or is a zombie."""
-    try:
-        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
-            words = file.read().rpartition(")")[2].split()
-    except OSError:
-        return None
-    return None if words[0] in "ZX" else int(words[19])

@@ -8,8 +8,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from ..core.gpu_memory import gpu_memory_gib
+from ..core.process_start import started_of
 from ..core.slot import Slot
-from .emulated_gpu import FOLDER, EmulatedGpu, NoRoom, Tenant, TenantProfile, started_of
+from .emulated_gpu import FOLDER, EmulatedGpu, NoRoom, Tenant, TenantProfile
 from .emulated_pairs import pair_speed
 from .gpu_names import names_on_machine
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from .bubbles import Place
 from .planner import EpochTime, GroupMemory, Kind
 from .space import Value
 
@@ -58,7 +59,7 @@ class Seen:
     epochs, the same; where nothing is known, no part is smaller than 4. `restart_s`: what a group's start
     takes. `unmeasured`: the most trials of a group of which no memory
     was measured. `ahead`: groups that may wait for a GPU where none is idle. `others_wait`: whether jobs of
-    others do.
+    others do. `bubbles`: stages of pipelines in whose bubbles no group trains now.
     """
 
     now_s: float
@@ -70,6 +71,7 @@ class Seen:
     ahead: int = 1
     others_wait: bool = False
     unmeasured: int = UNMEASURED
+    bubbles: Sequence[Place] = ()
 
 
 @dataclass(frozen=True)
@@ -88,7 +90,7 @@ class Submit:
     `runs`: number -> values of its trial. `shrink`: divisor of the width. `until`: the epoch after which it ends,
     of `epochs` in all (schedules of the learning rate go by these). `weight`: of the job in the cluster, up to 1.
     `origins`: where runs go on from; the others start anew. `fused`: several trials as one; else it has one run.
-    `elastic`: may have more than one GPU.
+    `elastic`: may have more than one GPU. `place`: the stage of a pipeline whose bubbles it trains in; "": none.
     """
 
     group: str
@@ -100,6 +102,7 @@ class Submit:
     origins: Mapping[int, Origin]
     fused: bool
     elastic: bool
+    place: str = ""
 
 
 @dataclass(frozen=True)

@@ -84,6 +84,7 @@ class Group:
     first_runs: list[int] = field(default_factory=list)  # what it was asked to start with
     cancelled: bool = False
     gpu_s: float = 0.0
+    place: str = ""  # the stage whose bubbles it trains in; "": a GPU of its own
 
 
 @dataclass(slots=True)

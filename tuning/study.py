@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from .actions import Action, Cancel, Finish, GroupState, Keep, Origin, Seen, SeenGroup, Submit, Weigh
-from .planner import Kind, kind_of, merges, plan_groups, split, splits, worth_splitting
+from .bubbles import Place, by_rate
+from .planner import EpochTime, Kind, kind_of, merges, plan_groups, split, splits, worth_splitting
 from .proposals import Tried, propose, wave_of
 from .rungs import Bracket, asha_stops, bracket_of, brackets, goodness, halving_keeps, levels
 from .state import Group, Run, RunState, StudyState
@@ -20,6 +22,7 @@ from .transfer import Eager, counts, eager, promoted, replaced
 SPLIT_LEAST = 4  # trials of a part, where no epoch was timed
 ENOUGH = 0.75  # of a training, to tell which narrow models are the best
 FULL = 32  # trials that fill most of a GPU: fewer wait at a rung for others, while there is other work
+EARLY = 0.9  # part of a bubble's rate that is counted on, so that groups there come to a rung before the others
 TIME_TO_SPARE = 1.1  # of what the target needs, before a deadline
 MOST_FAILURES = 3  # of groups before any trial has reported: then it is the script that fails
 _CANNOT_FUSE = ("cannotfuse", "cannot be fused", "cannot fuse")
@@ -71,6 +74,7 @@ class _Decision:
             self._propose()
             self._climb()
         if not state.finished:
+            self._start_in_bubbles()
             self._start_waiting(whole=True)
             self._start_target_early()
             self._start_waiting()
@@ -205,12 +209,16 @@ class _Decision:
         fresh = self._fills()
         for id in sorted(ids, key=lambda id: (len(self.state.groups[id].runs), id)):
             group = self.state.groups[id]
-            if group.state.over or group.cancelled or len(group.runs) >= FULL:
+            full = len(group.runs) >= FULL and not self._uses_bubbles()
+            if group.state.over or group.cancelled or full:
                 continue
             kind = self._kind(group.runs[0])
             mates = self._mates(kind, rung)
             coming = [len(self.state.groups[other].runs) for other in self._coming(kind, rung) if other != id]
             own = list(group.runs)
+            if group.place:
+                self._park(own)  # the best trials go on where they are fastest
+                continue
             if fresh:
                 if len(own) + len(mates) >= FULL:
                     self._join(own, mates, kind)
@@ -278,7 +286,7 @@ class _Decision:
             group.runs.remove(key)
             if not group.runs and not group.cancelled:
                 group.cancelled = True
-                self.idle += group.state is GroupState.RUNNING
+                self.idle += group.state is GroupState.RUNNING and not group.place
 
     def _halve(self, index: int, bracket: Bracket) -> None:
         members = {
@@ -452,7 +460,7 @@ class _Decision:
 
     def _open_groups(self) -> int:
         return sum(
-            group.state in (GroupState.DECIDED, GroupState.WAITING) and not group.cancelled
+            group.state in (GroupState.DECIDED, GroupState.WAITING) and not group.cancelled and not group.place
             for group in self.state.groups.values()
         )
 
@@ -488,12 +496,79 @@ class _Decision:
             for _, members in groups[:room]:
                 self._new_group(members)
 
+    def _start_in_bubbles(self) -> None:
+        """Give what waits of the search to idle GPUs and to bubbles, so that all end an epoch at the same time."""
+        places = list(self.seen.bubbles)
+        while places:
+            waiting = {key: run for key, run in self._searched().items() if run.state is RunState.WAITING}
+            if not waiting:
+                return
+            bucket = self._fullest(waiting)
+            kind, shrink = self._kind(bucket[0]), self.study.shrink
+            bucket = [key for key in bucket if self._kind(key) == kind]
+            time, memory = self.seen.times.get((kind, shrink)), self.seen.memory.get((kind, shrink))
+            if time is None or memory is None:  # a GPU of its own measures them
+                return
+            # Groups that come to the rung take those along that wait there.
+            coming = [self.state.groups[id] for id in self._coming_alone(kind, self.state.runs[bucket[0]].epoch)]
+            others = sum(len(group.runs) for group in coming) // self.study.algorithm.reduction if coming else 0
+            idle = [Place()] * max(self.idle - self._open_groups(), 0)
+            alone = [Place()] * len(coming)
+            count, limit = len(bucket) + others, self._most(kind, shrink)
+            early = [replace(place, rate=EARLY * place.rate) for place in places]
+            sizes = by_rate(count, [*early, *idle, *alone], time, memory, limit)[: len(places) + len(idle)]
+            slowest_s = max(
+                (time.of(size) / place.rate for place, size in zip(places, sizes, strict=False) if size),
+                default=0.0,
+            )
+            epoch = self.state.runs[bucket[0]].epoch
+            if not slowest_s or slowest_s * (self._next_stop(epoch) - epoch) > self._alone_s(time):
+                return  # GPUs of its own would have done all of the search before these were back
+            for place, size in zip([*places, *idle], sizes, strict=True):
+                if here := bucket[:size]:
+                    self._new_group(here, place.name)
+                    bucket = bucket[size:]
+            if coming:
+                return
+            places = [place for place, size in zip(places, sizes, strict=False) if not size]
+
+    def _next_stop(self, epoch: int) -> int:
+        """Return the rung after an epoch, or the end."""
+        return next((rung for rung in self.rungs if rung > epoch), self.until)
+
+    def _alone_s(self, time: EpochTime) -> float:
+        """Return how long what is left of the search takes on the study's own GPUs, as trials stop at rungs."""
+        left, longest = 0.0, 0
+        for run in self._searched().values():
+            if run.open:
+                longest = max(longest, run.until - run.epoch)
+                epoch, part = run.epoch, 1.0
+                while epoch < run.until:
+                    after = self._next_stop(epoch)
+                    left, epoch, part = left + part * (after - epoch), after, part / self.study.algorithm.reduction
+        held = sum(g.state is GroupState.RUNNING and not g.place for g in self.state.groups.values())
+        return time.alone_s * longest + time.each_s * left / max(self.idle + held, 1)
+
     def _partly(self, bucket: list[int]) -> bool:
         """Return whether these have left thinned groups, and others will come to their rung."""
         first = self.state.runs[bucket[0]]
-        if not first.decided or first.decided != first.epoch or len(bucket) >= FULL:
+        if not first.decided or first.decided != first.epoch:
             return False
-        return first.shrink == self.study.shrink and bool(self._coming(self._kind(bucket[0]), first.epoch))
+        kind = self._kind(bucket[0])
+        if first.shrink != self.study.shrink:
+            return False
+        if len(bucket) >= FULL:  # those that come from bubbles fill no GPU sooner than these do
+            return self._uses_bubbles() and bool(self._coming_alone(kind, first.epoch))
+        return bool(self._coming(kind, first.epoch))
+
+    def _uses_bubbles(self) -> bool:
+        return bool(self.seen.bubbles) or any(
+            group.place and not group.state.over for group in self.state.groups.values()
+        )
+
+    def _coming_alone(self, kind: Kind, rung: int) -> list[str]:
+        """Return the groups that will come to a rung on GPUs of their own."""
+        return [id for id in self._coming(kind, rung) if not self.state.groups[id].place]
 
     def _fullest(self, waiting: Mapping[int, Run]) -> list[int]:
         """Return the runs that start next: of one width and epoch.
@@ -508,7 +583,7 @@ class _Decision:
         full = [one for one in order if one[0] != self.study.shrink or len(buckets[one]) >= FULL]
         return buckets[(full or [one for one in order if one[1] == 0] or order)[0]]
 
-    def _new_group(self, keys: Iterable[int]) -> None:
+    def _new_group(self, keys: Iterable[int], place: str = "") -> None:
         state = self.state
         keys = sorted(keys)
         runs = [state.runs[key] for key in keys]
@@ -526,6 +601,7 @@ class _Decision:
             elastic=target,
             weight=weight,
             origins=origins,
+            place=place,
         )
         for run in runs:
             run.state, run.group = RunState.IN_GROUP, id
@@ -544,7 +620,7 @@ class _Decision:
         sizes, at = {}, {}
         for id, group in self.state.groups.items():
             epochs = {self.state.runs[key].epoch for key in group.runs}
-            if group.state is not GroupState.RUNNING or group.elastic or len(epochs) != 1:
+            if group.state is not GroupState.RUNNING or group.elastic or group.place or len(epochs) != 1:
                 continue
             if 0 < (epoch := epochs.pop()) < group.until - 1:
                 sizes[id] = len(group.runs)
@@ -709,6 +785,7 @@ class _Decision:
             origins=group.origins,
             fused=group.fused,
             elastic=group.elastic,
+            place=group.place,
         )
 
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -76,5 +77,5 @@ if __name__ == "__main__":
     hp = coadapt.hyperparameters(lr=0.05, momentum=0.9, gamma=0.5)
     model, optimizer, loader, schedule, test = parts(hp.lr, hp.momentum, hp.gamma)
     model, optimizer, loader, schedule = coadapt.prepare(model, optimizer, loader, schedule)
-    epochs = coadapt.epochs(EPOCHS)
+    epochs = coadapt.epochs(int(sys.argv[1]) if len(sys.argv) > 1 else EPOCHS)
     train(model, optimizer, loader, schedule, test, epochs, lambda accuracy: coadapt.report(accuracy=accuracy))

@@ -16,6 +16,9 @@ from ...core.training_config import TrainingConfig
 from ...core.trials import of_variable
 from ..protocol import messages
 from . import status_line
+from .bubbles import guest, pipeline
+from .bubbles.guest import BubbleGuest
+from .bubbles.owner import BubbleOwner
 from .caching import node_cache
 from .caching.cached_read import CachedRead
 from .caching.cached_read import check as check_read
@@ -48,6 +51,7 @@ R = TypeVar("R")
 _session: Session | None = None
 _channel: Channel | None = None
 _trackers: Trackers | None = None
+_guest: BubbleGuest | None = None
 
 
 def use_channel(channel: Channel) -> None:
@@ -95,7 +99,7 @@ def prepare(*objects: Any, loss: str = "auto") -> tuple[Any, ...]:
 
     Raises ValueError or TypeError, in one sentence, for what cannot be trained; RuntimeError when called twice.
     """
-    global _session
+    global _session, _guest
     if _session is not None:
         raise RuntimeError("prepare: called twice; give everything to one call")
     if loss not in LOSSES:
@@ -105,6 +109,7 @@ def prepare(*objects: Any, loss: str = "auto") -> tuple[Any, ...]:
     of_group = _channel is not None and messages.TRIALS in os.environ
     looks = width_notes.begin(prepared) if of_group else None
     shrink(prepared.modules, prepared.companions, prepared.optimizers, prepared.loader)
+    _guest = guest.of_environment()
     if _channel is not None and of_group:
         _session = _group_of_job(prepared, _channel, width_notes.end(looks))
         return _session.objects
@@ -256,7 +261,27 @@ def report(*, combine: Mapping[str, str] | None = None, **metrics: Any) -> None:
             if os.environ.get("RANK", "0") == "0":
                 trackers().tell(metrics, metrics.get("step"))
         return
+    if _guest is not None:
+        _guest.rest()
     _prepared_session("report").report(metrics, dict(combine or {}))
+
+
+def lend_bubbles(schedule: Any, name: str, free_gib: float | None = None) -> BubbleOwner:
+    """Lend the idle time of a pipeline's stage to trials that another process of this machine trains.
+
+    Call it after the schedule is made, in each process of the pipeline. The other process is started with
+    `COADAPT_BUBBLES=name`. Its layers run while this stage waits for others, and never beside its passes.
+
+    Args:
+        schedule: of `torch.distributed.pipelining`, such as `Schedule1F1B`.
+        name: any word for this process' GPU, the same for both.
+        free_gib: memory of the GPU that is left for the guest; None: what CUDA has free, less a tenth of the GPU.
+
+    Returns what tells for how long bubbles were lent (`lent_s`), and the pipeline waited for guests (`late_s`).
+
+    Raises TypeError for another kind of schedule, RuntimeError where another process lends under this name.
+    """
+    return pipeline.lend(schedule, name, free_gib)
 
 
 def combine(value: Any, how: str = "mean") -> Any:

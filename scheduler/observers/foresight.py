@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
+from ...core.events import EventKind
 from ...core.job import EXPERIMENT
 from ...core.wording import in_words
 from ...estimators import learned_file
@@ -24,6 +25,7 @@ from ..services.catalogue import make_services
 from ..services.contract import NO_ADVICE, Advice
 from ..services.counting import counts_of
 from ..services.host import ServiceHost
+from ..store.events import Event
 from ..store.store import Store
 from .hooks import Change, CycleHook, RoundDone
 
@@ -98,6 +100,7 @@ class Foresight(CycleHook):
         # Told by other threads; the id of a job that ended without GPUs.
         self._ended: deque[StartedJob | EndedJob | str] = deque()
         self._told = ""  # the last failure, so that it is told once
+        self._distrusted: dict[str, str] = {}  # what services do not go by, as it was told last
         self._submitted: set[str] = set()
         self._found: dict[str, Foretold] = {}  # that `foretell` has not returned yet
         self._writers: dict[str, threading.Thread] = {}  # by service
@@ -156,10 +159,25 @@ class Foresight(CycleHook):
     def of_teams(self, now: float) -> TeamForesight | None:
         """Return what teams will submit; None: nobody foretells it, also where a service raises."""
         try:
-            return self._host.foresight(now)
+            found = self._host.foresight(now)
+            self._tell_distrusted(now)
+            return found
         except Exception as error:
             self._fails(error)
             return None
+
+    def _tell_distrusted(self, now: float) -> None:
+        """Log which forecasts are not gone by any more, and which are again."""
+        new = self._host.distrusted()
+        told = [text for key, text in new.items() if key not in self._distrusted]
+        told += [
+            f"{text.partition(':')[0]}: its forecast counts again"
+            for key, text in self._distrusted.items()
+            if key not in new
+        ]
+        self._distrusted = new
+        for text in dict.fromkeys(told):
+            self._store.log(Event(EventKind.LEARNED, now, None, {"text": text}))
 
     def planned(self, done: RoundDone) -> None:
         """Count nodes, and hand on what services advise."""

@@ -89,6 +89,10 @@ class Service:
         """Return what teams will submit after `now`; None: it is not foretold."""
         return None
 
+    def distrusted(self) -> Mapping[str, str]:
+        """Return what of its forecasts the service does not go by now: a sentence for each, by a stable key."""
+        return {}
+
     def forget(self, job_id: str) -> None:
         """Drop what is kept of a job that ended without ever having GPUs."""
 

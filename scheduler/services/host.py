@@ -162,6 +162,12 @@ class ServiceHost:
         told = (service.foresight(now) for service in self._services.values())
         return next((one for one in told if one is not None), None)
 
+    def distrusted(self) -> dict[str, str]:
+        """Return what of their forecasts services do not go by now: sentences by key."""
+        return {
+            f"{name}/{key}": text for name, one in self._services.items() for key, text in one.distrusted().items()
+        }
+
     def taken(self, name: str) -> bool:
         """Return whether a service has taken a model since the last call."""
         found = name in self._taken

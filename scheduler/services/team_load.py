@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
+from ...core.wording import span
 from ...estimators.arriving.classes import LengthClasses
 from ...estimators.arriving.features import DAY_S
 from ...estimators.arriving.model import STEP_S, Arriving, refit
@@ -169,6 +170,15 @@ class TeamLoadService(Service):
             self._changed = set()
         none_come, missed = frozenset(self._none_come), self._watch.missed
         return TeamLoad(self._arrivals, now, self.options.recent, self.options.windows_s, none_come, missed)
+
+    def distrusted(self) -> Mapping[str, str]:
+        """Return the teams and windows of which too few arrivals were foretold in the last day."""
+        missed = frozenset[tuple[str, float]]() if self._watch is None else self._watch.missed
+        return {
+            f"{team}/{window_s:g}": f"team {team or 'default'}: jobs that came within {span(window_s)} were not "
+            "foretold in the last day; they are expected at any time"
+            for team, window_s in sorted(missed)
+        }
 
     # --- learning ---------------------------------------------------------------------------------------------
 

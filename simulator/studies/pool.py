@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ...tuning.actions import Action, Cancel, Finish, GroupState, Keep, Seen, SeenGroup, Submit, Weigh
+from ...tuning.bubbles import Place
 from ...tuning.planner import EpochTime, GroupMemory, Kind, kind_of
 from ...tuning.rungs import levels
 from ...tuning.space import Value
@@ -78,7 +79,10 @@ class _Job:
 
 
 class Pool:
-    """GPUs that a study has to itself; `play` returns what became of it."""
+    """GPUs that a study has to itself; `play` returns what became of it.
+
+    `bubbles`: stages of other people's pipelines. What trains there costs no GPU-seconds.
+    """
 
     def __init__(
         self,
@@ -88,8 +92,10 @@ class Pool:
         response: Response,
         ways: Ways = Ways(),
         trials: Sequence[Mapping[str, Value]] | None = None,
+        bubbles: Sequence[Place] = (),
     ) -> None:
         self.study, self.gpus, self.profile, self.response, self.ways = study, gpus, profile, response, ways
+        self.bubbles = {place.name: place for place in bubbles}
         self.apart = study.cannot_fuse()
         algorithm = study.algorithm
         self._rungs = levels(algorithm.grace, algorithm.reduction, study.epochs) if algorithm.stops else []
@@ -143,7 +149,8 @@ class Pool:
         self._place()
 
     def _decide_once(self) -> None:
-        held = sum(job.state is GroupState.RUNNING for job in self.jobs.values())
+        held = sum(job.state is GroupState.RUNNING and not job.submit.place for job in self.jobs.values())
+        taken = {job.submit.place for job in self.jobs.values() if not job.state.over}
         groups = {
             id: SeenGroup(job.state, tuple(job.runs), job.new, job.gpu_s)
             for id, job in self.jobs.items()
@@ -156,6 +163,7 @@ class Pool:
             self._memory,
             self._times,
             restart_s=START_S if self.ways.splits else float("inf"),
+            bubbles=[place for name, place in self.bubbles.items() if name not in taken],
         )
         self.state, actions = decide(self.study, self.state, seen, self.ways.merge)
         for job in self.jobs.values():
@@ -185,8 +193,12 @@ class Pool:
         """Start what waits, what weighs most first, on GPUs that nobody holds."""
         waiting = [(id, job) for id, job in self.jobs.items() if job.state is GroupState.WAITING]
         for id, job in sorted(waiting, key=lambda pair: -pair[1].submit.weight):
+            if job.submit.place:
+                job.state = GroupState.RUNNING
+                self._next(id, job, START_S)
+                continue
             if self._free() < 1:
-                return
+                continue
             job.state, job.gpus = GroupState.RUNNING, 1
             if job.submit.elastic and self.ways.elastic:
                 others = sum(one.state is GroupState.WAITING for one in self.jobs.values())
@@ -209,7 +221,8 @@ class Pool:
 
     def _epoch_s(self, job: _Job) -> float:
         seconds = self.profile.epoch_s(len(job.runs), job.submit.shrink, _batch(job.kind), job.gpus)
-        return seconds * (1 - COMPILE_GAIN) if job.compiled else seconds
+        seconds *= 1 - COMPILE_GAIN if job.compiled else 1.0
+        return seconds / (self.bubbles[job.submit.place].rate if job.submit.place else 1.0)
 
     def _next(self, id: str, job: _Job, pause_s: float) -> None:
         seconds = pause_s + self._epoch_s(job)
@@ -243,7 +256,9 @@ class Pool:
         if job.state is not GroupState.RUNNING or self.finish is not None:
             return True
         pause = self._resize(job) if job.submit.elastic and self.ways.elastic else 0.0
-        if job.changed or (job.compiled and min(job.at[run] for run in job.runs) in self._rungs):
+        if job.submit.place:
+            job.changed = False
+        elif job.changed or (job.compiled and min(job.at[run] for run in job.runs) in self._rungs):
             compiling_s = self._compiling_s(job)
             self.start_gpu_s += compiling_s
             pause, job.changed = pause + compiling_s, False

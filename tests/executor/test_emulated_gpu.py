@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from coadapt.core.process_start import started_of
 from coadapt.executor.emulated_gpu import (
     EmulatedGpu,
     NoRoom,
@@ -18,7 +19,6 @@ from coadapt.executor.emulated_gpu import (
     TornState,
     decoded,
     encoded,
-    started_of,
 )
 from coadapt.executor.emulated_pairs import FORETOLD, pair_speed
 

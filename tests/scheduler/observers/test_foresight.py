@@ -189,6 +189,21 @@ def test_without_lightgbm_jobs_of_teams_are_expected_to_arrive(
     assert foresight.new_load("guests", 300.0) == math.inf
 
 
+def test_the_log_tells_which_forecasts_are_not_gone_by_and_when_they_are_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = world_of(tmp_path, team_load={})
+    service = world.cycle.foresight._host.services["team_load"]
+    doubts = {"vision/300": "team vision: jobs were not foretold"}
+    for told in ({}, doubts, doubts, {}, {}):
+        monkeypatch.setattr(service, "distrusted", lambda told=told: told)
+        world.cycle.foresight.of_teams(world.clock.steady_s())
+    assert [event.data["text"] for event in world.store.cluster_events()] == [
+        "team vision: jobs were not foretold",
+        "team vision: its forecast counts again",
+    ]
+
+
 def test_nodes_are_counted_by_kind_awake_or_not(tmp_path: Path) -> None:
     world = world_of(tmp_path)
     world.play("submit a unprofiled\nwish a t4-000:2\ngo")

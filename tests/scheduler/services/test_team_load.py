@@ -83,8 +83,14 @@ def test_a_team_that_came_otherwise_of_late_is_expected_at_any_time_until_it_com
     host = host_of(*office(14, drifts=9), refit_h=1000.0, least_days=8.0)
     evening = 60 * 18
     assert new_load(host, 8 * DAY + evening, "vision", 60) == 0
+    assert host.distrusted() == {}
     assert new_load(host, 9 * DAY + evening, "vision", 60) == 20, "as many as of late"
+    assert host.distrusted()["team_load/vision/3600"] == (
+        "team vision: jobs that came within 60 min were not foretold in the last day; "
+        "they are expected at any time"
+    )
     assert new_load(host, 13 * DAY + evening, "vision", 60) == 0
+    assert host.distrusted() == {}
 
 
 def test_a_model_outlives_a_restart_and_one_of_other_windows_is_refused() -> None:
