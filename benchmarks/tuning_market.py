@@ -9,7 +9,7 @@ memory are those of `simulator/studies/fusion_profile.py`, measured on an A100. 
 of them, `SPEEDS` in `simulator/studies/market.py`.
 
 * hetero: the studies alone. Blind means that the policy is told of a V100 what holds for an A100. The thesis'
-  rules are those of `simulator/studies/thesis_rules.py`. Jobs, arrivals and results of trials are the same for all.
+  rules are those of `simulator/studies/thesis_rules.py`. Jobs, arrivals and results of trials are the same.
 * others: beside other people's jobs. Their sizes and lengths are drawn from Helios' Venus of September
   2020, those of 1, 2, 4 or 8 GPUs and of 5 minutes to 2 hours. They arrive within two hours, and a part of each
   waits for the host. Then the same beside the same studies with trials that run apart at full width.
