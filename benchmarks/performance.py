@@ -426,6 +426,24 @@ BENCHMARKS = (
         timeout_s=1800.0,
     ),
     Benchmark(
+        "tuning_market",
+        "Twenty studies on simulated A100 and V100 nodes: blind to types, by Hydro's rules, beside others' jobs.",
+        (
+            Figure("hetero/jct_ratio", "mean JCT of studies, blind to GPU types, over ours", ">= 1.3"),
+            Figure("hetero/jct_ratio_worst", "the same of the worst seed"),
+            Figure("hetero/jct_ratio_thesis", "mean JCT of studies under the thesis' rules, over ours", ">= 1"),
+            Figure("others_jct_ratio", "mean JCT of others beside studies, over beside trials apart", "<= 1.0"),
+            Figure("ours/jct_s", "mean JCT of studies, s"),
+            Figure("ours/makespan_s", "until the last study ends, s"),
+            Figure("ours/gpu_h", "GPU-hours of studies"),
+            Figure("blind/gpu_h", "blind: the same"),
+            Figure("ours/light_on_v100", "share of light groups' GPU-seconds on V100"),
+            Figure("blind/light_on_v100", "blind: the same"),
+            Figure("apart/gpu_h", "trials apart: GPU-hours until others' jobs have ended"),
+        ),
+        timeout_s=3600.0,
+    ),
+    Benchmark(
         "tuning_live",
         "A study of 48 trials on digits, beside Ray Tune with a process for each, on the same two cores.",
         (

@@ -1,6 +1,6 @@
 """Studies on a shared cluster of two GPU types, under the house's policy, blind to types, and by Hydro's rules.
 
-    python -m benchmarks.tuning_market [--seeds 3] [--policy coadapt] [--studies 20] [--others 30]
+    python -m benchmarks.tuning_market [--seeds 3] [--policy coadapt] [--only hetero others]
 
 Two nodes of eight A100 and two of eight V100, and 20 studies by ASHA that arrive within an hour, as in section
 3.6.5 of Hydro's thesis. Each is drawn from the middle-size rows of its Table 3.3: their trials, and the arithmetic
@@ -8,11 +8,11 @@ of their model over ResNet-18's. As in the thesis the best trial is promoted str
 memory are those of `simulator/studies/fusion_profile.py`, measured on an A100. Those on a V100 are stated factors
 of them, `SPEEDS` in `simulator/studies/market.py`.
 
-* hetero: the studies alone. Blind means that the policy is told of a V100 what holds for an A100. The thesis' rules
-  are those of `simulator/studies/thesis_rules.py`. Jobs, arrivals and results of trials are the same for all.
-* others: beside other people's jobs. Their sizes and lengths are drawn from Helios' Venus of September 2020: of
-  1, 2, 4 or 8 GPUs and of 5 minutes to 2 hours. They arrive within two hours, and a part of each waits for the host.
-  Then the same beside the same studies with trials that run apart at full width.
+* hetero: the studies alone. Blind means that the policy is told of a V100 what holds for an A100. The thesis'
+  rules are those of `simulator/studies/thesis_rules.py`. Jobs, arrivals and results of trials are the same.
+* others: beside other people's jobs. Their sizes and lengths are drawn from Helios' Venus of September
+  2020, those of 1, 2, 4 or 8 GPUs and of 5 minutes to 2 hours. They arrive within two hours, and a part of each
+  waits for the host. Then the same beside the same studies with trials that run apart at full width.
 """
 
 from __future__ import annotations
@@ -122,9 +122,20 @@ def of_others(outcome: MarketOutcome) -> float:
     return float(np.mean(list(outcome.others_jct_s.values())))
 
 
+OURS, BLIND, RULES = "ours", "blind", "thesis' rules"
+BESIDE, APART = "beside others", "beside others, trials apart"
+KEYS = {OURS: "ours", BLIND: "blind", RULES: "thesis", BESIDE: "beside", APART: "apart"}
+# Figure -> the run above, the run below, and whose mean JCT it is of.
+RATIOS: dict[str, tuple[str, str, Callable[[MarketOutcome], float]]] = {
+    "hetero/jct_ratio": (BLIND, OURS, of_studies),
+    "hetero/jct_ratio_thesis": (RULES, OURS, of_studies),
+    "others_jct_ratio": (BESIDE, APART, of_others),
+}
+
+
 def row_of(name: str, of: Sequence[MarketOutcome]) -> list[object]:
     """Return a row of means over seeds."""
-    whole = all(len(one.studies_jct_s) for one in of) and "apart" not in name
+    whole = name != APART
     return [
         name,
         f"{np.mean([of_studies(one) for one in of]):.0f}" if whole else "",
@@ -144,35 +155,25 @@ def full_on(outcome: MarketOutcome, gpu_type: str = "v100") -> float:
 
 def figures_of(runs: Mapping[str, Sequence[MarketOutcome]]) -> dict[str, float]:
     """Return the figures: means over seeds, and the worst seed of each ratio."""
-    ours = runs["ours"]
-    ratios = {
-        "hetero/jct_ratio": [of_studies(a) / of_studies(b) for a, b in zip(runs["blind"], ours, strict=True)],
-        "hetero/jct_ratio_thesis": [
-            of_studies(a) / of_studies(b) for a, b in zip(runs["thesis' rules"], ours, strict=True)
-        ],
-        "others_jct_ratio": [
-            of_others(a) / of_others(b)
-            for a, b in zip(runs["beside others"], runs["beside others, trials apart"], strict=True)
-        ],
-    }
+    ratios = {}
+    for name, (over, under, jct) in RATIOS.items():
+        if over in runs and under in runs:
+            ratios[name] = [jct(a) / jct(b) for a, b in zip(runs[over], runs[under], strict=True)]
     found = {name: float(np.mean(several)) for name, several in ratios.items()}
     found |= {
         f"{name}_worst": max(several) if name.startswith("others") else min(several)
         for name, several in ratios.items()
     }
-    for name, key in (("ours", "ours"), ("blind", "blind"), ("thesis' rules", "thesis")):
-        found |= {
-            f"{key}/jct_s": float(np.mean([of_studies(one) for one in runs[name]])),
-            f"{key}/makespan_s": float(np.mean([one.makespan_s for one in runs[name]])),
-            f"{key}/gpu_h": float(np.mean([one.studies_gpu_s for one in runs[name]])) / HOUR_S,
-            f"{key}/light_on_v100": float(np.mean([one.light_on("v100") for one in runs[name]])),
-        }
-    for name, key in (("beside others", "others/fused"), ("beside others, trials apart", "others/apart")):
-        found |= {
-            f"{key}/jct_s": float(np.mean([of_others(one) for one in runs[name]])),
-            f"{key}/others_gpu_h": float(np.mean([one.others_gpu_s for one in runs[name]])) / HOUR_S,
-            f"{key}/studies_gpu_h": float(np.mean([one.studies_gpu_s for one in runs[name]])) / HOUR_S,
-        }
+    for name, of in runs.items():
+        key = KEYS[name]
+        if name != APART:
+            found[f"{key}/jct_s"] = float(np.mean([of_studies(one) for one in of]))
+            found[f"{key}/makespan_s"] = float(np.mean([one.makespan_s for one in of]))
+        found[f"{key}/gpu_h"] = float(np.mean([one.studies_gpu_s for one in of])) / HOUR_S
+        found[f"{key}/light_on_v100"] = float(np.mean([one.light_on("v100") for one in of]))
+        if of[0].others_jct_s:
+            found[f"{key}/others_jct_s"] = float(np.mean([of_others(one) for one in of]))
+            found[f"{key}/others_gpu_h"] = float(np.mean([one.others_gpu_s for one in of])) / HOUR_S
     return {name: round(value, 3) for name, value in found.items()}
 
 
@@ -182,33 +183,28 @@ def main() -> None:
     parser.add_argument("--studies", type=at_least(1), default=20)
     parser.add_argument("--others", type=at_least(1), default=30)
     parser.add_argument("--policy", default="coadapt", choices=policy_names())
+    parser.add_argument("--only", nargs="+", default=["hetero", "others"], choices=("hetero", "others"))
     options = parser.parse_args()
     needs(VENUS)
 
     def ours() -> Planner:
         return make_policy(options.policy)
 
-    ways = (
-        Way("ours", ours),
-        Way("blind", ours, blind=True),
-        Way("thesis' rules", ThesisRules),
-        Way("beside others", ours, others=True),
-        Way("beside others, trials apart", ours, fused=False, others=True),
-    )
-    runs: dict[str, list[MarketOutcome]] = {way.name: [] for way in ways}
+    ways = {
+        "hetero": (Way(OURS, ours), Way(BLIND, ours, blind=True), Way(RULES, ThesisRules)),
+        "others": (Way(BESIDE, ours, others=True), Way(APART, ours, fused=False, others=True)),
+    }
+    runs: dict[str, list[MarketOutcome]] = {}
     for seed in range(options.seeds):
-        for way in ways:
-            runs[way.name].append(play(way, seed, options.studies, options.others))
-            print(f"seed {seed}, {way.name}: done", flush=True)
+        for way in (way for part in options.only for way in ways[part]):
+            runs.setdefault(way.name, []).append(play(way, seed, options.studies, options.others))
+            print(f"seed {seed}, {way.name}: {figures_of({way.name: runs[way.name][-1:]})}", flush=True)
     figures = figures_of(runs)
     columns = ["", "JCT of studies, s", "makespan, s", "GPU-h", "light on V100, %", "full on V100, %"]
     columns += ["JCT of others, s", "their GPU-h"]
     title = f"{options.studies} studies on 16 A100 and 16 V100 by {options.policy}, mean of {options.seeds} seeds"
     table(title, columns, [row_of(name, several) for name, several in runs.items()])
-    rows = [
-        [name, figures[name], figures[f"{name}_worst"]]
-        for name in ("hetero/jct_ratio", "hetero/jct_ratio_thesis", "others_jct_ratio")
-    ]
+    rows = [[name, figures[name], figures[f"{name}_worst"]] for name in RATIOS if name in figures]
     table("Ratios of mean JCT", ["", "mean", "worst seed"], rows)
     finish("tuning_market", figures, "virtual time; times on V100 are stated factors of those on an A100")
 
