@@ -7,7 +7,7 @@ rounds groups train exactly, epoch by epoch. A study decides once a round, just 
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -207,8 +207,8 @@ class Market:
             for one in others
         ]
         self.now_s = 0.0
-        self.light_gpu_s: Counter[str] = Counter()
-        self.full_gpu_s: Counter[str] = Counter()
+        self.light_gpu_s: defaultdict[str, float] = defaultdict(float)
+        self.full_gpu_s: defaultdict[str, float] = defaultdict(float)
 
     def run(self, most_s: float = 7 * 86_400.0, studies: bool = True) -> MarketOutcome:
         """Go on until everything has ended; without `studies`: until other people's jobs have.
