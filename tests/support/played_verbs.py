@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from coadapt.core.job import JobSpec
+from coadapt.core.phase import Phase
 from coadapt.core.reports import TrialRow
 from coadapt.core.trials import Trial, kept
 from coadapt.scheduler.changes.trial_rows import of_row
@@ -58,6 +59,7 @@ class PlayedCluster:
     fails: Any = lambda spec: ""
     epoch_ticks: Any = lambda spec: 1
     notes: Any = lambda spec: ()
+    others: list[dict[str, Any]] = field(default_factory=list)  # rows of other people's jobs that are queued
     jobs_by_id: dict[str, PlayedJob] = field(default_factory=dict)
     keys: dict[str, str] = field(default_factory=dict)
     now_s: float = 1000.0
@@ -116,7 +118,10 @@ class PlayedCluster:
             raise Refused(f"{job_id} has ended")
         return job
 
-    def jobs(self, *, ids: Sequence[str]) -> Sequence[dict[str, Any]]:
+    def jobs(self, *, ids: Sequence[str] = (), phases: Sequence[Phase] = ()) -> Sequence[dict[str, Any]]:
+        if phases:
+            rows = [self._row(job) for job in self.jobs_by_id.values()]
+            return [*self.others, *(row for row in rows if row["phase"] in phases)]
         return [self._row(self.jobs_by_id[id]) for id in ids]
 
     def _row(self, job: PlayedJob) -> dict[str, Any]:
@@ -126,6 +131,7 @@ class PlayedCluster:
         return {
             "id": job.id,
             "phase": job.phase,
+            "wait_reason": "no_room" if job.phase == "queued" else None,
             "reason": job.reason,
             "gpus": int(job.phase == "running"),
             "fraction": (job.at + job.ticks / self.epoch_ticks(job.spec)) / self._until(job),

@@ -10,12 +10,13 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
+from ...core.phase import Phase
 from ..actions import Action, Cancel, Finish, Keep, Submit, Weigh
 from ..state import StudyState
 from ..study import decide
 from .epoch_clock import EpochClock
 from .jobs import job_of, kept_epochs
-from .seen import all_emulated, idle_gpus, seen
+from .seen import all_emulated, idle_gpus, others_wait, seen
 from .store import Known, StudyStore
 
 log = logging.getLogger(__name__)
@@ -35,7 +36,7 @@ class Cluster(Protocol):
 
     def cancel(self, job_id: str, *, now: bool = False) -> bool: ...
 
-    def jobs(self, *, ids: Sequence[str]) -> Sequence[Any]: ...
+    def jobs(self, *, ids: Sequence[str] = (), phases: Sequence[Phase] = ()) -> Sequence[Any]: ...
 
     def events(
         self,
@@ -80,7 +81,8 @@ class Driver:
             return self._end(known, rows)
         nodes = self._cluster.cluster()["nodes"]
         idle = idle_gpus(nodes, self._base.get("pool"), self._base.get("resources", {}).get("gpu_types"))
-        found = seen(self._study, state, known, rows, idle, now_s, all_emulated(nodes), self._epochs)
+        others = others_wait(self._cluster.jobs(phases=[Phase.QUEUED]), known.jobs.values())
+        found = seen(self._study, state, known, rows, idle, now_s, all_emulated(nodes), self._epochs, others)
         state, actions = decide(self._study, state, found)
         store.save(state)
         store.note(f"trials run apart: {state.unfused}" if state.unfused else "")

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
+from ...core.decisions import WaitReason
 from ...core.phase import Phase
 from ..actions import UNMEASURED, GroupState, Seen, SeenGroup
 from ..planner import UNBOUNDED, EpochTime, GroupMemory, Kind, kind_of
@@ -16,6 +17,14 @@ from .epoch_clock import EpochClock
 from .store import Known
 
 RESTART_S = 10.0  # that a group's start takes, where none was seen
+_FOR_GPUS = {
+    WaitReason.NO_ROOM,
+    WaitReason.FRAGMENTED,
+    WaitReason.NO_CPUS_OR_MEMORY,
+    WaitReason.BEHIND_OTHERS,
+    WaitReason.OUTBID,
+    WaitReason.KEPT_BY_OTHERS,
+}
 _STATES = {
     Phase.SUBMITTED: GroupState.WAITING,
     Phase.PROFILING: GroupState.WAITING,
@@ -36,6 +45,7 @@ def seen(
     now_s: float,
     emulated: bool = False,
     clock: EpochClock | None = None,
+    others: bool = False,
 ) -> Seen:
     """Return what a decision goes by.
 
@@ -44,6 +54,7 @@ def seen(
         rows: job -> its row, as the client lists it; a job that was removed is absent, and counts as ended.
         idle: GPUs by type that nobody uses.
         clock: knows how long epochs of groups take, as far as that is known.
+        others: whether jobs of others wait for GPUs.
         emulated: whether all GPUs are, which have the memory of a machine; else nobody has measured it.
     """
     metrics = _metrics(study, known)
@@ -60,6 +71,7 @@ def seen(
         unmeasured=UNBOUNDED if emulated else UNMEASURED,
         times=_times(study, state, known),
         restart_s=RESTART_S,
+        others_wait=others,
     )
 
 
@@ -76,6 +88,12 @@ def idle_gpus(nodes: Iterable[Mapping[str, Any]], pool: str | None, types: Seque
         if wanted and node["pool"] == (pool or "") and not node["closed"]:
             found[node["gpu_type"]] = found.get(node["gpu_type"], 0) + node["free_gpus"]
     return found
+
+
+def others_wait(queued: Iterable[Mapping[str, Any]], own: Iterable[str]) -> bool:
+    """Return whether a queued job is none of the study's own, and waits for GPUs that it may have."""
+    mine = set(own)
+    return any(row["id"] not in mine and row["wait_reason"] in _FOR_GPUS for row in queued)
 
 
 def _metrics(study: StudyFile, known: Known) -> dict[int, dict[int, float]]:

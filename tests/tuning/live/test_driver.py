@@ -207,3 +207,14 @@ def test_what_a_group_notes_as_it_begins_is_told_once_and_long_before_its_first_
     view = study_view(study.folder)
     assert (view["notes"], view["curves"]) == (["layer 'a' grows"], {})
     assert study.play()["notes"] == ["layer 'a' grows"]
+
+
+def test_small_groups_become_one_while_other_peoples_jobs_wait(tmp_path: Path) -> None:
+    cluster = PlayedCluster()
+    study = Study(tmp_path, cluster, algorithm="random", shrink=1, trials=8)
+    for _ in range(3):
+        study.driver.tick()
+        cluster.tick()
+    cluster.others = [{"id": "bob-1", "wait_reason": "no_room"}]
+    study.play()
+    assert [len(job.spec.trials) for job in cluster.jobs_by_id.values()] == [4, 4, 8]

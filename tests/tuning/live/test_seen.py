@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from coadapt.tuning.live.seen import idle_gpus, seen
+from coadapt.tuning.live.seen import idle_gpus, others_wait, seen
 from coadapt.tuning.live.store import Known
 from coadapt.tuning.state import Group, Run, StudyState
 from coadapt.tuning.study_file import from_values
@@ -75,3 +75,18 @@ def test_idle_gpus_are_those_of_open_nodes_of_the_pool_and_of_types_that_the_job
     ]
     assert idle_gpus(nodes, None, None) == {"t4": 2, "a100": 1}
     assert idle_gpus(nodes, "lab", ["t4"]) == {"t4": 4}
+
+
+@pytest.mark.parametrize(
+    ("id", "wait_reason", "waits"),
+    [
+        ("bob-1", "no_room", True),
+        ("bob-1", "outbid", True),
+        ("bob-1", "held", False),  # until its user releases it
+        ("bob-1", "too_large", False),  # no GPU that the study gives up would help it
+        ("bob-1", "measuring", False),
+        ("digits-0-1", "no_room", False),  # the study's own
+    ],
+)
+def test_others_wait_where_their_jobs_lack_gpus(id: str, wait_reason: str, waits: bool) -> None:
+    assert others_wait([{"id": id, "wait_reason": wait_reason}], ["digits-0-1"]) is waits
