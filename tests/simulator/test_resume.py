@@ -107,9 +107,9 @@ def test_a_resume_point_is_written_on_the_way_and_read_back(
     with monkeypatch.context() as patch:
         patch.setattr(Simulation, "step", dies)
         with pytest.raises(MemoryError):
-            resume.run(lambda: simulation("sia"), point, {"seed": 1}, every_s=0.0)
+            resume.run(lambda: simulation("las"), point, {"seed": 1}, every_s=0.0)
     # What is made anew here is not what runs.
-    assert_same(resume.run(lambda: simulation("fifo"), point, {"seed": 1}), simulation("sia").run())
+    assert_same(resume.run(lambda: simulation("fifo"), point, {"seed": 1}), simulation("las").run())
 
 
 def test_what_is_no_resume_point_of_this_run_is_refused_before_it_is_unpickled(tmp_path: Path) -> None:

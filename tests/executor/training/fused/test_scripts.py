@@ -52,7 +52,7 @@ def said(folder: Path, values: object) -> list[str]:
 
 def test_a_group_prints_what_its_trials_print_alone(tmp_path: Path) -> None:
     trials = [{"lr": 0.1}, {"lr": 0.02, "momentum": 0.5}]
-    assert said(tmp_path, trials[0]) == said(tmp_path, None), "the defaults"
     alone = [said(tmp_path, one) for one in trials]
+    assert alone[0] == said(tmp_path, None), "the defaults"
     together = [word.split("/") for word in said(tmp_path, trials)]
     assert [list(pair) for pair in zip(*together, strict=True)] == alone
