@@ -6,7 +6,7 @@
 `p_slo`, `p_mix1`, `p_mix2`: Chronus' three Philly traces on 120 nodes of 8 GPUs.
 `h_slo`, `h_mix1`, `h_mix2`: jobs of Helios Venus of 20 minutes and more, on 96 nodes of 8, with deadlines by the
 paper's rule: strict only; 70 % strict; 26 % strict and 65 % soft.
-Of each trace some days are replayed (`--days`). Every policy has rounds every five minutes, lengths as they are,
+Of each trace some days are replayed (`--days`, of Venus also `--venus-days`). Every policy has rounds every five minutes, lengths as they are,
 and 30 s for each restart. Philly's jobs are slower on more nodes, as Chronus measured; Venus' are not.
 Runs are kept in out/slo_evaluation/ and not run again, so an interrupted benchmark goes on; `--again` runs them.
 
@@ -102,11 +102,18 @@ def written(means: Means, runs: Sequence[Run], folder: Path) -> None:
     PAGE.write_text(text)
 
 
+def _days(own: str | None, all_mixes: str) -> tuple[float, float]:
+    """Return the first and the last day."""
+    first, _, last = (own or all_mixes).partition("-")
+    return float(first), float(last)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--mixes", nargs="+", choices=MIXES, default=list(MIXES))
     parser.add_argument("--policies", nargs="+", choices=list(POLICIES), default=list(POLICIES))
     parser.add_argument("--days", default="0-15", help="which days of each trace, as FIRST-LAST")
+    parser.add_argument("--venus-days", help="of the mixes of Venus; as --days by default")
     parser.add_argument("--seeds", type=at_least(1), default=3, help="of the mixes that are drawn")
     parser.add_argument("--processes", type=at_least(1), default=1)
     parser.add_argument("--render", action="store_true", help="run nothing, show what is there")
@@ -114,9 +121,8 @@ def main() -> None:
     parser.add_argument("--write", action="store_true", help="renew docs/results/slo.md")
     parser.add_argument("--out", type=Path, default=ROOT / "out" / "slo_evaluation")
     options = parser.parse_args()
-    first, _, last = options.days.partition("-")
     runs = [
-        Run(mix, policy, float(first), float(last), seed)
+        Run(mix, policy, *_days(options.venus_days if mix in RULES else None, options.days), seed)
         for seed in range(options.seeds)  # the first seed of all mixes comes first
         for mix in options.mixes
         if seed == 0 or mix in RULES
