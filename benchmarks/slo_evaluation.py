@@ -7,7 +7,8 @@
 `h_slo`, `h_mix1`, `h_mix2`: jobs of Helios Venus of 20 minutes and more, on 96 nodes of 8, with deadlines by the
 paper's rule: strict only; 70 % strict; 26 % strict and 65 % soft.
 Of each trace some days are replayed (`--days`, of Venus also `--venus-days`). Every policy has rounds every five
-minutes, lengths as they are, and 30 s for each restart. Philly's jobs are slower on more nodes, as Chronus measured; Venus' are not.
+minutes, lengths as they are, and 30 s for each restart. Philly's jobs are slower on more nodes, as Chronus
+measured; Venus' are not.
 Runs are kept in out/slo_evaluation/ and not run again, so an interrupted benchmark goes on; `--again` runs them.
 
 `<mix>/<policy>/miss_rate`: the part of all worth that was not earned (equation 15, its sign put right).
