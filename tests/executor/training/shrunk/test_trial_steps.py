@@ -74,3 +74,15 @@ def test_a_model_that_takes_long_is_left_alone_and_this_is_said() -> None:
     seconds = count(0.0, 10.0)
     (told,) = steps(0.5).growing(8, budget_s=5.0, clock=lambda: next(seconds))
     assert told == "activations: 4 steps of the model take long, so nobody knows whether they grow"
+
+
+def test_a_first_layer_with_few_channels_is_not_named_by_chance() -> None:
+    module = nn.Sequential(
+        *(nn.Conv2d(1, 16, 3), nn.GroupNorm(4, 16), nn.ReLU()),
+        *(nn.Conv2d(16, 32, 3, stride=2), nn.ReLU(), nn.Flatten()),
+        *(nn.Linear(128, 64), nn.ReLU(), nn.Linear(64, 10)),
+    )
+    optimizer = torch.optim.SGD(module.parameters(), lr=0.01, momentum=0.8)
+    images = torch.randn(8, 1, 8, 8, generator=torch.Generator().manual_seed(0))
+    loader = DataLoader(TensorDataset(images, torch.zeros(8)), 8)
+    assert TrialSteps(module, optimizer, loader).growing(2, budget_s=60.0) == []
