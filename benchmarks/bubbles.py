@@ -6,7 +6,7 @@ Simulated: a study of ResNet-18 with one GPU of its own, with and without the bu
 pipelines of four stages), as in Hydro, section 3.6.5. In bubbles a group has 15 % of its speed, as measured there.
 
 * makespan_ratio: without bubbles over with them; 1,000 random trials. asha_1000/, random_200/, asha_200/: others.
-* makespan_ratio_alone: the same where every stage leaves too little memory: nothing changes.
+* full/makespan_ratio: 200 random trials where no stage leaves memory: nothing changes.
 
 Emulated: four processes train by PyTorch's 1F1B, each on an emulated GPU that it shares with a group of trials in
 a process of its own. A kernel takes its time, and longer while another process' runs; all kernels are taken down.
@@ -191,7 +191,7 @@ def _wait_for(there: Any, what: str) -> None:
     while not there():
         if time.monotonic() > deadline_s:
             raise SystemExit(f"bubbles: waited {CAP_S:.0f} s for {what}")
-        time.sleep(0.05)
+        time.sleep(0.05)  # between looks
 
 
 def _end(process: subprocess.Popen[str]) -> None:

@@ -97,7 +97,7 @@ def overheads(client: Client, folder: Path, trials: int, epochs: int) -> dict[st
             again_s += starts[0] - placed[0]
     return {
         "long_s": view["took_s"],
-        "overhead_profiling": used["profiled_h"] / total_s,
+        "overhead_profiling": used["profiled"] / total_s,
         "overhead_defusion": again_s / total_s,
     }
 
@@ -105,7 +105,11 @@ def overheads(client: Client, folder: Path, trials: int, epochs: int) -> dict[st
 def _used_s(client: Client) -> dict[str, float]:
     """Return the GPU-seconds of the cluster so far: of training, of measuring, and of starts."""
     rows = client.usage()
-    return {key: 3600 * sum(row[key] for row in rows) for key in ("trained_h", "profiled_h", "started_h")}  # type: ignore[literal-required]
+    return {
+        "trained": 3600 * sum(row["trained_h"] for row in rows),
+        "profiled": 3600 * sum(row["profiled_h"] for row in rows),
+        "started": 3600 * sum(row["started_h"] for row in rows),
+    }
 
 
 def ray_tune(trials: int, seed: int, deadline_s: float | None = None) -> tuple[float, float]:

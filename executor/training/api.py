@@ -97,7 +97,8 @@ def prepare(*objects: Any, loss: str = "auto") -> tuple[Any, ...]:
     It is "mean", "sum", "batch" where only the whole batch gives their gradient, or "auto", which looks. Losses
     with negatives of the batch are an example of "batch".
 
-    Raises ValueError or TypeError, in one sentence, for what cannot be trained; RuntimeError when called twice.
+    Raises ValueError or TypeError, in one sentence, for what cannot be trained; RuntimeError when called twice, or
+    where `COADAPT_BUBBLES` names bubbles that nobody lends.
     """
     global _session, _guest
     if _session is not None:

@@ -7,8 +7,10 @@ else is a page of shared memory with one number of 64 bits for each thing told, 
 from __future__ import annotations
 
 import fcntl
+import math
 import mmap
 import os
+import re
 import tempfile
 from enum import IntEnum
 from pathlib import Path
@@ -21,6 +23,7 @@ _SHARED_MEMORY = Path("/dev/shm")
 _BELOW = _SHARED_MEMORY if _SHARED_MEMORY.is_dir() else Path(tempfile.gettempdir())
 FOLDER = _BELOW / f"coadapt-bubbles-{os.getuid()}"
 _BYTES = 4096
+_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,199}")
 _NOBODY = "bubbles: nobody lends bubbles of {name}; start the owner first"
 
 
@@ -49,12 +52,16 @@ class Gate:
     """
 
     def __init__(self, name: str, folder: Path | None = None, make: bool = True) -> None:
+        if not _NAME.fullmatch(name):
+            raise GateError(
+                f"bubbles: {name!r} is no name of a gate; letters, digits, '.', '_' and '-' are accepted"
+            )
         self.name = name
         folder = folder or FOLDER
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         if folder.stat().st_uid != os.getuid():
             raise GateError(f"bubbles: {folder} belongs to another user")
-        self.path = folder / name.replace("/", "_")
+        self.path = folder / name
         if not make and not self.path.exists():
             raise GateError(_NOBODY.format(name=name))
         self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
@@ -103,7 +110,12 @@ class Gate:
         return value if value >= 0 else None
 
     def own(self, free_gib: float | None) -> None:
-        """Be the owner from now on, with the gate shut. Raises: GateError, where another process owns it."""
+        """Be the owner from now on, with the gate shut.
+
+        Raises: GateError, where another process owns it, or the memory is no number of 0 or more.
+        """
+        if free_gib is not None and not 0 <= free_gib < math.inf:
+            raise GateError(f"bubbles: free_gib is {free_gib:g}; 0 GiB or more are accepted")
         self._enter(_Field.OWNER, "owner")
         self._page[_Field.FREE_GIB] = -1.0 if free_gib is None else free_gib
         self.closes_s = self.longest_s = 0.0

@@ -7,7 +7,9 @@ copies its batch; this is not held back.
 
 from __future__ import annotations
 
+import math
 import os
+import sys
 import time
 from collections.abc import Callable, Hashable
 from typing import Any
@@ -148,14 +150,18 @@ def of_environment() -> BubbleGuest | None:
     try:
         memory_gib = None if text is None else float(text)
     except ValueError:
-        raise GateError(f"bubbles: {MEMORY} is {text!r}; it is a number of GiB") from None
+        memory_gib = math.nan
+    if memory_gib is not None and not 0 <= memory_gib < math.inf:
+        raise GateError(f"bubbles: {MEMORY} is {text!r}; it is a number of GiB")
     gate, drain = Gate(name, make=False), nothing
     if torch.cuda.is_available():
         drain = torch.cuda.synchronize
         if gate.free_gib is not None:  # so that running out of memory ends the guest, never the owner
             total_gib = torch.cuda.get_device_properties(0).total_memory / 2**30
             torch.cuda.set_per_process_memory_fraction(min(gate.free_gib / total_gib, 1.0))
-    return BubbleGuest(gate, memory_gib, drain)
+    found = BubbleGuest(gate, memory_gib, drain)
+    print(f"coadapt: bubbles: layers of this process wait for bubbles of {name}", file=sys.stderr, flush=True)
+    return found
 
 
 def _is_layer(module: nn.Module) -> bool:

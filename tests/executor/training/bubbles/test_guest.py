@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import subprocess
 import sys
@@ -69,7 +70,7 @@ class Timed(nn.Linear):
 
     def _compute(self) -> None:
         began_s = time.monotonic()
-        time.sleep(self.time_s)
+        time.sleep(self.time_s)  # as long as a kernel runs
         self.spans.append((began_s, time.monotonic()))
 
 
@@ -77,10 +78,10 @@ def iterate(owner: BubbleOwner, spans: Spans) -> None:
     """Run an iteration of two passes, with a bubble between them."""
     with owner.iteration():
         for pause_s in (0.0, BUBBLE_S):
-            time.sleep(pause_s)
+            time.sleep(pause_s)  # as long as a stage waits for another
             with owner.computes():
                 began_s = time.monotonic()
-                time.sleep(PASS_S)
+                time.sleep(PASS_S)  # as long as a pass runs
                 spans.append((began_s, time.monotonic()))
 
 
@@ -214,12 +215,25 @@ def test_a_guest_needs_an_owner_and_room(tmp_path: Path) -> None:
     BubbleGuest(gate, 3.0).leave()
 
 
-def test_the_environment_makes_a_process_a_guest(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("name", ["", ".", "..", "a/b", "a b"])
+def test_a_name_that_is_no_file_s_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(GateError, match="is no name of a gate; letters, digits"):
+        Gate(name, tmp_path)
+
+
+@pytest.mark.parametrize("free_gib", [-1.0, math.nan, math.inf])
+def test_memory_that_is_no_number_of_0_or_more_is_refused(tmp_path: Path, free_gib: float) -> None:
+    with pytest.raises(GateError, match="0 GiB or more are accepted"):
+        Gate("gpu", tmp_path).own(free_gib)
+
+
+@pytest.mark.parametrize("text", ["much", "-1", "nan"])
+def test_the_environment_makes_a_process_a_guest(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     monkeypatch.delenv(guests.NAME, raising=False)
     assert of_environment() is None
     monkeypatch.setenv(guests.NAME, "gpu")
-    monkeypatch.setenv(guests.MEMORY, "much")
-    with pytest.raises(GateError, match="COADAPT_BUBBLES_GIB is 'much'; it is a number of GiB"):
+    monkeypatch.setenv(guests.MEMORY, text)
+    with pytest.raises(GateError, match=f"COADAPT_BUBBLES_GIB is '{text}'; it is a number of GiB"):
         of_environment()
 
 
